@@ -196,8 +196,8 @@ func (c *Config) check() error {
 	return nil
 }
 
-// unheard reports whether there is nowhere to listen, because the pool leads through a pooler.
-func (c *Config) unheard() bool {
+// pooled reports whether the node cannot listen because the pool leads through a pooler.
+func (c *Config) pooled() bool {
 	return c.Listen == "" && pooler.Expected(c.Pool.Config().ConnConfig)
 }
 

@@ -31,7 +31,8 @@ func (a *Admin) DeadMessages(ctx context.Context, f inspect.DeadMessageFilter) (
 		return nil, false, errKeyAlone
 	}
 	if err := cmp.Or(checkText("consumer", f.Consumer, transitions.MaxConsumer),
-		checkText("workflow", f.Workflow, workflow.MaxBusinessKey), checkText("business key", f.BusinessKey, workflow.MaxBusinessKey)); err != nil {
+		checkText("workflow", f.Workflow, workflow.MaxBusinessKey),
+		checkText("business key", f.BusinessKey, workflow.MaxBusinessKey)); err != nil {
 		return nil, false, err
 	}
 	return a.e.inbox.List(ctx, f)

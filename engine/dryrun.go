@@ -11,8 +11,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// DryRun returns the answer that a command would have now, without effect. It needs no key, and ignores stored ones, so its refusals are not
-// final.
+// DryRun returns the answer that a command would have now, without effect. It needs no key, and ignores stored ones, so its refusals are
+// not final.
 func (e *Engine) DryRun(ctx context.Context, c transitions.Command) (transitions.Receipt, error) {
 	if c.Key == "" {
 		c.Key = "dry-run"

@@ -74,14 +74,15 @@ func New(c Config) (*Engine, error) {
 	r := &registry{known}
 	in := schema.For(c.Schema)
 	log := outbox.New(c.Pool, in, c.Source)
-	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: &names{young: map[instanceKey]string{}}, reader: store.NewReader(c.Pool, in),
-		audit: audit.New(c.Pool, in), verify: verify.New(c.Pool, in), pauses: &pauses{rows: store.NewPauses(c.Pool, in)},
+	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: &names{young: map[instanceKey]string{}},
+		reader: store.NewReader(c.Pool, in),
+		audit:  audit.New(c.Pool, in), verify: verify.New(c.Pool, in), pauses: &pauses{rows: store.NewPauses(c.Pool, in)},
 		sinks: relay.NewTable(c.Pool, in), inbox: inbox.NewTable(c.Pool, in), migrations: migrate.NewTable(c.Pool, in)}
 	listen, err := e.listener()
 	if err != nil {
 		return nil, err
 	}
-	e.notify = notify.New(notify.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.unheard()})
+	e.notify = notify.New(notify.Config{Pool: c.Pool, Connect: listen, Channel: c.Schema, Log: c.Log, Off: c.PollOnly || c.pooled()})
 	e.sources = inbox.NewRunner(inbox.RunnerConfig{Sources: c.Sources, Consume: e.receive, Log: c.Log})
 	e.feed = feed.New(feed.Config{Log: log, Logger: c.Log, Peers: e.notify})
 	e.watch = watch.New(watch.Config{Read: e.reader.Records, Announce: e.notify.Changed, Clock: e.clock, Log: c.Log})
@@ -207,7 +208,7 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.presence.start()
 	e.feed.Start()
 	e.watch.Start()
-	if e.config.unheard() && !e.config.PollOnly {
+	if e.config.pooled() && !e.config.PollOnly {
 		e.config.Log.Info("connecting as through a pooler: nodes hear of each other by polling, until Config.Listen leads past it")
 	}
 	e.notify.Start(notify.Listener{Head: e.headHeard, Changed: e.heard, Due: e.inflight.Wake, Sinks: e.relay.Wake,

@@ -64,7 +64,8 @@ func (r *registry) take(ctx context.Context, tx pgx.Tx, c Config, d *storedDefin
 	return nil
 }
 
-const storedDefinitions = "SELECT workflow, version, hash, spec::text, created_at, members, builds FROM {pawl}.definition ORDER BY workflow, version"
+const storedDefinitions = "SELECT workflow, version, hash, spec::text, created_at, members, builds FROM {pawl}.definition " +
+	"ORDER BY workflow, version"
 
 // stored reads the definitions that have run on the database, in order, and compares them with those of this node.
 func (r *registry) stored(ctx context.Context, from store.Querier, sql string) ([]storedDefinition, error) {

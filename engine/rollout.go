@@ -252,7 +252,8 @@ func (a *Admin) VersionsInUse(ctx context.Context) ([]inspect.WorkflowVersion, e
 		v.Exact = counts.Exact
 		for _, c := range counts.Counts {
 			if c.Workflow == v.Workflow && c.Definition == v.Version {
-				v.States, v.Exact = append(v.States, inspect.StateCount{State: c.State, Open: c.Open, Count: c.Count, Exact: c.Exact}), v.Exact && c.Exact
+				v.States = append(v.States, inspect.StateCount{State: c.State, Open: c.Open, Count: c.Count, Exact: c.Exact})
+				v.Exact = v.Exact && c.Exact
 				if c.Open {
 					v.Open += c.Count
 				}

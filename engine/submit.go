@@ -161,8 +161,8 @@ func (e *Engine) doneBefore(ctx context.Context, q store.Querier, p *decide.Prep
 	return transitions.Receipt{}, e.elsewhere(ctx, q, p, failure)
 }
 
-// elsewhere returns the error of a command that resolve refuses: NotOnThisNode if another node may accept it, otherwise failure. Only a node
-// that knows the version of the instance decides what is a transition or a payload. q may be the caller's transaction.
+// elsewhere returns the error of a command that resolve refuses: NotOnThisNode if another node may accept it, otherwise failure. Only a
+// node that knows the version of the instance decides what is a transition or a payload. q may be the caller's transaction.
 func (e *Engine) elsewhere(ctx context.Context, q store.Querier, p *decide.Prepared, failure error) error {
 	about := transitions.About{Workflow: p.Workflow, Instance: instanceOf(p).id}
 	return e.elsewhereAbout(ctx, q, p.Tenant, about, failure, func() error { return e.resolve(ctx, q, p) })

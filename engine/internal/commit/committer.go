@@ -23,7 +23,7 @@ func (pipe *Pipeline) commit(ctx context.Context, ops []*op) {
 			}
 		}
 		rest := pipe.commitSome(ctx, ops[:n:n])
-		if most = len(ops); len(rest) == n { // what was read is not what the first of them need
+		if most = len(ops); len(rest) == n { // the group read too much for its first commands
 			most = max(n/2, 1)
 		}
 		ops = slices.Concat(rest, ops[n:])
@@ -45,7 +45,7 @@ func (pipe *Pipeline) commitSome(ctx context.Context, ops []*op) (rest []*op) {
 	if len(ops) > 0 {
 		rest = pipe.commitNow(ctx, ops)
 	}
-	// Only now: they must not overtake the commands before them.
+	// Not earlier, so that they do not overtake the commands before them.
 	if len(rest) == 0 {
 		pipe.retry.push(retry...)
 		return nil
@@ -77,21 +77,21 @@ func (pipe *Pipeline) commitNow(ctx context.Context, ops []*op) (rest []*op) {
 	return nil
 }
 
-// reaction is what to do about the failure of a group.
+// reaction is the reaction to the failure of a group.
 type reaction int
 
 const (
 	failureNone reaction = iota
 	retryGroup           // run it again: another transaction won, and is visible now
-	blocked              // somebody holds a lock; only those who need it should wait
+	blocked              // another transaction holds a lock; only commands that need it should wait
 	headLocked           // another transaction holds the lock on a tenant's last log position; only such tenants should wait
-	lost                 // the connection is gone, and perhaps the commit was made: ask again by key
-	full                 // the database has no room; the callers may retry
+	lost                 // the connection is lost, and the commit is ambiguous: run again with the keys
+	full                 // the database is full; callers may retry
 	noPartition          // the events are the first of their week, and their partition does not exist yet
 	badCommand           // one of the commands cannot be done
 )
 
-// headError is a group that could not move the logs of some tenants in time.
+// headError reports the tenants whose log positions are locked.
 type headError struct {
 	tenants []string
 	err     error
@@ -103,8 +103,7 @@ func (e *headError) Error() string {
 
 func (e *headError) Unwrap() error { return e.err }
 
-// react classifies an error by its type, SQLSTATE and constraint, never by its text; the SQLSTATEs are in the table of package sqlstate. An
-// error that is neither the database's nor of a value is the connection's.
+// react classifies an error by its type, SQLSTATE and constraint, never by its text. Other errors are those of the connection.
 func (pipe *Pipeline) react(err error) reaction {
 	if err == nil {
 		return failureNone
@@ -136,7 +135,7 @@ func (pipe *Pipeline) react(err error) reaction {
 	return badCommand
 }
 
-// answerTo is what the caller of a command gets that failed alone.
+// answerTo returns the error for the caller of a command that failed alone.
 func answerTo(err error, r reaction) error {
 	if e, ok := errors.AsType[*workflow.Error](err); ok {
 		return e

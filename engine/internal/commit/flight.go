@@ -10,7 +10,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Flights is whoever works on commands in flight.
+// Flights executes commands in flight.
 type Flights interface {
 	// Reserve takes a free worker for an activity that is about to start. It returns false if no worker is free; then the next free worker of
 	// any node claims the command when it is due.
@@ -26,7 +26,7 @@ func (o *op) begins() bool {
 	return o.p.Operation == nil && (o.p.Resumed == nil || o.p.Resumed.Outcome == nil)
 }
 
-// target is the key that an operation is about.
+// target returns the key of the operation's target.
 func (o *op) target() (commandKey, bool) {
 	if o.p.Operation == nil || o.p.Operation.Target.Scope == "" {
 		return commandKey{}, false
@@ -34,7 +34,7 @@ func (o *op) target() (commandKey, bool) {
 	return commandKey{o.p.Operation.Target.Scope, o.p.Operation.Target.Key}, true
 }
 
-// aimed is the command with what its operation is about.
+// aimed returns the command with the record of its operation's target.
 func (t *part) aimed(o *op) (*decide.Prepared, error) {
 	key, ok := o.target()
 	if !ok {
@@ -51,7 +51,7 @@ func (t *part) aimed(o *op) (*decide.Prepared, error) {
 	return &aimed, nil
 }
 
-// noteOthers notes what a decision makes of other commands.
+// noteOthers records the effects of a decision on other commands.
 func (t *part) noteOthers(o *op) {
 	d := &o.decision
 	for _, scope := range d.Disarmed {
@@ -59,7 +59,7 @@ func (t *part) noteOthers(o *op) {
 	}
 	t.planned = append(t.planned, d.Commands...)
 	if d.Migrated {
-		// What this group puts in flight on the instance also has the new version.
+		// Commands that this group puts in flight on the instance also have the new version.
 		t.migrated = append(t.migrated, store.MigratedFlightsOf(d.After))
 		for _, o := range t.stored {
 			if f := o.decision.Flight; f != nil && o.p.Instance == d.After.ID {
@@ -113,7 +113,7 @@ func (t *part) disarm(scope string) {
 			spare = o.p.Key
 		case target == nil || target.Scope != scope:
 		case target.Flight != nil:
-			o.decision.Target = nil // it was to begin again, and is void now
+			o.decision.Target = nil // its retry is cancelled
 		default:
 			spare = target.Key
 		}
@@ -126,7 +126,7 @@ func (t *part) disarm(scope string) {
 	}
 }
 
-// reserve takes workers for the activities that the group accepts.
+// reserve reserves workers for the activities that the group accepts.
 func (g *group) reserve() {
 	if g.config.Flights == nil {
 		return
@@ -141,7 +141,6 @@ func (g *group) reserve() {
 	}
 }
 
-// unreserve releases the workers of a group that was not committed.
 func (g *group) unreserve() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
@@ -153,8 +152,8 @@ func (g *group) unreserve() {
 	}
 }
 
-// markUnheard records the attempts that the group leased if its commit succeeded. The outcome is unknown because the connection was lost.
-func (g *group) markUnheard() {
+// markAmbiguous records the attempts that the group leased if its commit succeeded. The outcome is unknown because the connection was lost.
+func (g *group) markAmbiguous() {
 	for _, o := range g.ops {
 		o.uncertain = true
 	}
@@ -165,39 +164,38 @@ func (g *group) markUnheard() {
 				if o.p.Resumed == nil {
 					l.CreatedAt = g.now
 				}
-				o.unheard = append(o.unheard, l)
+				o.ambiguous = append(o.ambiguous, l)
 			}
 		}
 	}
 }
 
-// tellUnheard tells of the attempts that the ops, which are settled, may have leased unheard.
-func (pipe *Pipeline) tellUnheard(ops []*op) {
+// reportAmbiguous reports the attempts that settled ops may have leased in commits of unknown outcome.
+func (pipe *Pipeline) reportAmbiguous(ops []*op) {
 	var list []decide.FlightUpdate
 	for _, o := range ops {
-		for _, l := range o.unheard {
-			list = append(list, decide.FlightUpdate{Unheard: true, InFlight: l})
+		for _, l := range o.ambiguous {
+			list = append(list, decide.FlightUpdate{Ambiguous: true, InFlight: l})
 		}
-		o.unheard = nil
+		o.ambiguous = nil
 	}
 	if len(list) > 0 {
 		pipe.config.Flights.Updated(list)
 	}
 }
 
-// working reports whether the command was accepted with an activity.
 func (o *op) working() bool {
 	return o.decision.Flight != nil && o.decision.Flight.Phase == transitions.Working
 }
 
-// plain reports whether what the command does is all in the statements of a group of one.
+// plain reports whether the statements of a group of one cover all effects of the command.
 func (o *op) plain() bool {
 	d := &o.decision
 	return o.p.Tombstone == 0 && !d.Resumed && !d.Migrated && d.Due == nil && d.Flight == nil && d.Target == nil && d.Cancelled == nil &&
 		len(d.Commands) == 0 && len(d.Disarmed) == 0 && len(d.Children) == 0 && len(d.Events) <= 1
 }
 
-// flightUpdates lists what the group made of commands in flight.
+// flightUpdates returns the changes of commands in flight.
 func (g *group) flightUpdates() (list []decide.FlightUpdate) {
 	for _, t := range g.parts {
 		for _, o := range t.stored {
@@ -210,7 +208,7 @@ func (g *group) flightUpdates() (list []decide.FlightUpdate) {
 				Ref: transitions.Ref{Tenant: t.tenant, Scope: c.Scope, Key: c.Key}, Phase: c.Flight.Phase, RunAt: c.Flight.RunAt,
 				Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}})
 		}
-		for range len(t.resumed) + len(t.due) { // what waited for it may be due
+		for range len(t.resumed) + len(t.due) { // a command that waited may be due
 			list = append(list, decide.FlightUpdate{Status: transitions.Pending,
 				InFlight: decide.InFlight{Phase: transitions.Scheduled, RunAt: g.now}})
 		}
@@ -246,7 +244,7 @@ func (g *group) updatesOf(list []decide.FlightUpdate, t *part, o *op) []decide.F
 		if target.Flight != nil {
 			l.Phase, l.RunAt = target.Flight.Phase, target.Flight.RunAt
 		} else {
-			var position int64 // of the version that it made, as a replay finds it: the operation's own is not its
+			var position int64 // that of the target's own version, as for a replay
 			if target.Version == d.Entry.Version {
 				position = o.receipt.Position
 			}
@@ -258,7 +256,7 @@ func (g *group) updatesOf(list []decide.FlightUpdate, t *part, o *op) []decide.F
 	return list
 }
 
-// attemptOf is the attempt that the command goes on from.
+// attemptOf returns the attempt with which the command continues.
 func attemptOf(o *op) int {
 	if o.p.Resumed == nil {
 		return 0

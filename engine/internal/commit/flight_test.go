@@ -294,22 +294,22 @@ func TestAmbiguousLease_LaterRun(t *testing.T) {
 	b := newBench(t)
 	id := b.opened()
 	scope := "deal:" + id.String()
-	unheard := func() (list []decide.FlightUpdate) {
+	ambiguous := func() (list []decide.FlightUpdate) {
 		p := b.command("pay", "p1", id)
-		o := &op{p: p, route: routeOf(p), batch: newBatch(), uncertain: true, unheard: []decide.InFlight{
+		o := &op{p: p, route: routeOf(p), batch: newBatch(), uncertain: true, ambiguous: []decide.InFlight{
 			{Ref: transitions.Ref{Scope: scope, Key: "p1"}, Attempt: 1, CreatedAt: b.now}}}
 		b.p.commit(t.Context(), []*op{o})
 		receipt, err := o.outcome()
 		require.Truef(t, err == nil && !receipt.Refused(), "%+v, %v", receipt, err)
 		for _, l := range b.worker.landed("p1") {
-			if l.Unheard {
+			if l.Ambiguous {
 				list = append(list, l)
 			}
 		}
 		return list
 	}
-	assert.Empty(t, unheard(), "told of the accept that was written")
-	list := unheard()
+	assert.Empty(t, ambiguous(), "told of the accept that was written")
+	list := ambiguous()
 	assert.Truef(t, len(list) == 1 && list[0].Attempt == 1 && list[0].Scope == scope && list[0].CreatedAt.Equal(b.now),
 		"told of the one that was found: %+v", list)
 }

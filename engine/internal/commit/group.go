@@ -15,43 +15,43 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// group is the commands of one transaction while they are decided.
+// group holds the commands of one transaction and their decisions.
 type group struct {
 	config *Config // of its pipeline
 	now    time.Time
 	ops    []*op
-	room   int       // what each tenant's maps are made for
+	room   int       // initial size of each tenant's maps
 	parts  []*part   // by tenant, in order
 	sets   []*sets   // the rows to write
 	blind  bool      // the keys were not looked up
-	leased time.Time // when workers were reserved: leases last from then, or a little later
+	leased time.Time // when workers were reserved; leases start then or shortly after
 	broken map[before]error
 	hooked bool  // the user's SQL has run
-	unread []*op // commands for which there was no room in memory, in order
+	unread []*op // commands that did not fit in memory, in order
 
-	read, written int // bytes, about
+	read, written int // estimated bytes
 }
 
-// before names what comes before a command: its caller's earlier ones of the same route.
+// before identifies earlier commands of the same caller and route.
 type before struct {
 	batch *batch
 	route uint64
 }
 
-// part is what a group has of one tenant.
+// part is the share of a tenant in a group.
 type part struct {
 	tenant    string
 	ops       []*op
 	slots     map[uuid.UUID]*slot
 	keyStates map[commandKey]*keyState
 	steps     []*op // the commands that made a transition, in log order
-	stored    []*op // the commands whose outcome is stored, the starts of children among them
+	stored    []*op // the commands with a stored outcome, also starts of children
 	head      int64 // the log's head after the group
 
-	planned   []decide.Planned        // commands that begin in flight by themselves
-	disarmed  map[string]string       // scopes whose commands in flight are void, but for the key
+	planned   []decide.Planned        // new commands of the engine
+	disarmed  map[string]string       // scopes whose commands in flight are cancelled, except for the key
 	resumed   []uuid.UUID             // instances whose pause has ended
-	migrated  []store.MigratedFlights // of instances that are on another version of their definition now
+	migrated  []store.MigratedFlights // of instances with a new version of their definition
 	cancelled []store.Cancelled
 	due       []store.Due
 }
@@ -60,15 +60,15 @@ type part struct {
 type keyState struct {
 	record *transitions.Record
 	leader *op
-	moved  bool // an operation of this group changed it
-	unread bool // there is a record, for which there was no room in memory
+	moved  bool // changed by an operation of this group
+	unread bool // its record did not fit in memory
 }
 
 // newGroup sorts the ops by tenant.
 func (pipe *Pipeline) newGroup(ops []*op) *group {
 	g := &group{config: &pipe.config, now: pipe.config.Clock.Now(), ops: ops}
 	if !slices.ContainsFunc(ops, func(o *op) bool { return o.p.Tenant != ops[0].p.Tenant }) {
-		g.room = len(ops) // else the parts are small, for the most
+		g.room = len(ops) // otherwise most parts are small
 	}
 	for _, o := range ops {
 		o.reset()
@@ -90,7 +90,6 @@ func (pipe *Pipeline) newGroup(ops []*op) *group {
 	return g
 }
 
-// expect makes room for what is known of a key.
 func (t *part) expect(key commandKey) {
 	if t.keyStates[key] == nil {
 		t.keyStates[key] = &keyState{}
@@ -106,7 +105,7 @@ func (g *group) part(tenant string) *part {
 	return g.parts[i]
 }
 
-// spans are the tenants of each statement of the group: all of them, unless every statement is to be one tenant's.
+// spans returns the parts by statement: all of them together, or each alone with OneTenantPerStatement.
 func (g *group) spans() [][]*part {
 	if !g.config.Limits.OneTenantPerStatement {
 		return [][]*part{g.parts}
@@ -114,8 +113,8 @@ func (g *group) spans() [][]*part {
 	return slices.Collect(slices.Chunk(g.parts, 1))
 }
 
-// existing are the instances that may be in the database, in lock order. The id of a creation without a business key was made up a moment
-// ago. blind takes every creation for the first.
+// existing returns the instances that may exist in the database, in lock order. blind excludes all creations; others with a generated id
+// are always excluded.
 func (t *part) existing(blind bool) []*slot {
 	list := make([]*slot, 0, len(t.slots))
 	for _, o := range t.ops {
@@ -137,20 +136,19 @@ func (t *part) existing(blind bool) []*slot {
 
 func compareSlots(a, b *slot) int { return bytes.Compare(a.id[:], b.id[:]) }
 
-// loaded takes the instance as the database has it.
 func (s *slot) loaded(inst *transitions.Instance) {
 	s.inst, s.before, s.definition = inst, inst.Version, inst.Definition
 }
 
-// known takes a command that the database has, if there is room for it.
+// known records a stored command, if it fits in memory.
 func (g *group) known(c *keyState, r *transitions.Record) {
 	if c.unread = !g.reads(len(r.Body) + len(r.Request)); !c.unread {
 		c.record = r
 	}
 }
 
-// outdated reports whether an instance was changed between the statement that locked and the one that looked up the keys, each of which has
-// a snapshot of its own: then a command is known that made a later version than we hold.
+// outdated reports whether an instance changed between the statement that locked it and the look-up of the keys, which has another
+// snapshot: then a command has made a later version.
 func (g *group) outdated() bool {
 	for _, t := range g.parts {
 		for _, c := range t.keyStates {
@@ -169,7 +167,7 @@ func (g *group) outdated() bool {
 // fit in memory are added to g.unread.
 func (g *group) decide() (held []*op) {
 	kept := g.ops[:0:0]
-	var behind map[uint64]bool // the routes of those for which there is no room
+	var behind map[uint64]bool // the routes of ops that did not fit
 	for _, o := range g.ops {
 		t := g.part(o.p.Tenant)
 		target, operates := o.target()
@@ -197,7 +195,7 @@ func (g *group) decide() (held []*op) {
 	return held
 }
 
-// breakOff makes the caller's later commands of the route fail, if this one has failed for now.
+// breakOff makes the caller's later commands of the route fail after a temporary failure.
 func (g *group) breakOff(o *op) {
 	if !o.failedForNow() {
 		return
@@ -260,7 +258,7 @@ func (g *group) decideOne(t *part, o *op) {
 	}, g.now))
 }
 
-// begin has a creation begin with the version that new instances begin with now, which may be another one than when it was prepared.
+// begin prepares a creation again if the default version has changed since.
 func (o *op) begin(inst *transitions.Instance, find decide.Find) error {
 	if inst != nil || !o.p.Creates || o.p.Definition == find(o.p.Workflow, 0) {
 		return nil
@@ -272,7 +270,7 @@ func (o *op) begin(inst *transitions.Instance, find decide.Find) error {
 	return err
 }
 
-// copyAnswerOf makes the op a duplicate of one that this group decided.
+// copyAnswerOf makes the op a duplicate of an op in this group.
 func (o *op) copyAnswerOf(leader *op) {
 	switch {
 	case leader.p.Fingerprint != o.p.Fingerprint:
@@ -289,7 +287,7 @@ func (o *op) copyAnswerOf(leader *op) {
 	o.leader = leader
 }
 
-// take makes a decision part of the group.
+// take adds a decision to the group.
 func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	o.decision = d
 	if !d.Stored {
@@ -328,7 +326,7 @@ func (g *group) take(t *part, s *slot, c *keyState, o *op, d decide.Decision) {
 	}
 }
 
-// events are those of the part, which is committed.
+// events returns the events of a committed part.
 func (t *part) events() (list []transitions.Event) {
 	for _, o := range t.steps {
 		for _, e := range o.decision.Events {
@@ -339,7 +337,7 @@ func (t *part) events() (list []transitions.Event) {
 	return list
 }
 
-// answers settles nothing yet: it computes every op's answer, now that the positions are known.
+// answers sets the answer of each op, with the positions of the transitions. It settles nothing.
 func (g *group) answers() {
 	for _, t := range g.parts {
 		for _, o := range t.stored {

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// loading is how a group gets what it decides on.
+// loading describes how a group reads instances and keys.
 type loading struct {
 	// waiting waits for instances that others hold, instead of leaving them out.
 	waiting bool
@@ -18,8 +18,8 @@ type loading struct {
 	blind bool
 }
 
-// queue queues the locks, then the look-up of the keys: after the locks, so that a duplicate that just committed elsewhere is seen. It
-// reports whether there is anything to wait for.
+// queue queues the locks and then the look-up of the keys, so that a duplicate that was just committed is seen. It reports whether anything
+// was queued.
 func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 	lock := &s.Lock
 	if l.waiting {
@@ -35,7 +35,6 @@ func (l loading) queue(conn *rows.Conn, s *Statements, g *group) (some bool) {
 	return true
 }
 
-// lock queues the lock of some tenants' instances, and reports whether there are any.
 func (l loading) lock(conn *rows.Conn, lock *Forms, g *group, span []*part) bool {
 	ids := store.InstanceIDs()
 	var slots []*slot
@@ -68,7 +67,6 @@ func (l loading) lock(conn *rows.Conn, lock *Forms, g *group, span []*part) bool
 	return true
 }
 
-// lookUp queues the look-up of the keys.
 func lookUp(conn *rows.Conn, s *Statements, g *group) {
 	for _, span := range g.spans() {
 		keys := store.CommandKeys()
@@ -95,7 +93,7 @@ func lookUp(conn *rows.Conn, s *Statements, g *group) {
 	}
 }
 
-// answered reports whether every command had a final answer before the group.
+// answered reports whether each command had a final answer before the group.
 func (g *group) answered() bool {
 	for _, o := range g.ops {
 		if o.p.Resumed != nil || o.p.Operation != nil {
@@ -115,29 +113,28 @@ func (g *group) answered() bool {
 	return true
 }
 
-// settledByKeys reports whether the primary keys tell of everything that was there before: each command writes its own key, or follows one
-// that does, and each that found no instance to be there writes that.
+// settledByKeys reports whether the primary keys detect all that a blind group did not read: each command writes its own key or follows one
+// that does, and each missing instance is created.
 func (g *group) settledByKeys() bool {
 	for _, o := range g.ops {
 		if o.leader != nil || o.verdict != decide.KeyNew {
 			continue
 		}
 		unseen := o.p.Creates && o.p.BusinessKey != "" && g.part(o.p.Tenant).slots[o.p.Instance].inst == nil
-		if unseen || o.p.Resumed == nil && !o.decision.Stored { // a command that goes on has a row already
+		if unseen || o.p.Resumed == nil && !o.decision.Stored { // a command in flight has a row already
 			return false
 		}
 	}
 	return true
 }
 
-// A group weighs what it reads and what it writes. dataFactor is how often it has the data of
-// an instance: as it was read, and in the rows of the instance, the audit and the event.
+// dataFactor is the number of copies of an instance's data in a group: as read, and in the rows of the instance, the audit and the event.
 const dataFactor = 4
 
-// dataSizes are how large the instances of each workflow have been lately, so that a group begins with no more commands than will fit.
+// dataSizes holds the recent sizes of instances by workflow, to limit groups to what fits.
 type dataSizes struct{ byWorkflow sync.Map } // string -> *atomic.Int64, in bytes
 
-// learn notes the size of the instance that a command was decided on: with an eighth of the weight, or a quarter if it is larger than usual.
+// learn records the size of the command's instance, with a weight of an eighth, or of a quarter if it is larger than usual.
 func (s *dataSizes) learn(o *op) {
 	if o.data == 0 {
 		return
@@ -158,13 +155,12 @@ func (s *dataSizes) of(workflow string) *atomic.Int64 {
 	return v.(*atomic.Int64)
 }
 
-// weight is what a command will weigh in a group, about, in bytes.
+// weight estimates the memory that a command needs in a group, in bytes.
 func (pipe *Pipeline) weight(o *op) int {
 	return o.size() + dataFactor*int(pipe.sizes.of(o.p.Workflow).Load())
 }
 
-// reads reports whether there is room in the group for so many bytes of the database's. There
-// always is for the first, and for all of a group of one.
+// reads reports whether n more bytes of the database fit in the group. The first ones always fit, and all of a group of one.
 func (g *group) reads(n int) bool {
 	if g.read > 0 && len(g.ops) > 1 && dataFactor*(g.read+n) > g.config.Limits.GroupBytes {
 		return false
@@ -173,5 +169,4 @@ func (g *group) reads(n int) bool {
 	return true
 }
 
-// full reports whether what the group has read and decided is as much as it may hold.
 func (g *group) full() bool { return g.read+g.written >= g.config.Limits.GroupBytes }

@@ -20,41 +20,41 @@ type op struct {
 	p        *decide.Prepared
 	route    uint64
 	canceled <-chan struct{} // the caller's context; a command not yet begun is dropped
-	deadline time.Time       // until when the retry lane waits for locks; set there
+	deadline time.Time       // for locks; set by the retry lane
 	places   [kindsOfList]place
-	span     tracing.Span // that it is in; nil where it is not traced
+	span     tracing.Span // nil if it is not traced
 
 	// What the current run of its group made of it.
 	verdict  decide.KeyVerdict
-	record   *transitions.Record // what is stored under its key
+	record   *transitions.Record // stored under its key
 	decision decide.Decision
-	data     int  // of its instance, in bytes; 0: it is not known
-	step     int  // its place among the group's transitions of its tenant, from 1; 0: none
+	data     int  // size of its instance in bytes; 0 if unknown
+	step     int  // ordinal among the group's transitions of its tenant, from 1; 0: none
 	leader   *op  // the earlier attempt with the same key in the same group
 	leased   bool // a worker is reserved for its activity
-	stopped  bool // it was accepted, and asked to stop by a later command of the same group
+	stopped  bool // a later command of the same group has requested its stop
 	receipt  transitions.Receipt
 	err      error
 
-	// unheard has the attempts that earlier runs leased in commits of unknown outcome. No worker runs them. CreatedAt is that of a new
+	// ambiguous has the attempts that earlier runs leased in commits of unknown outcome. No worker runs them. CreatedAt is that of a new
 	// command. A successful write proves that no earlier run was committed.
-	unheard []decide.InFlight
+	ambiguous []decide.InFlight
 
 	// keyed are the children with a business key that earlier runs have asked for. They are locked with the instance, to tell which
 	// exist. The first run leaves that to the primary keys.
 	keyed []uuid.UUID
 
-	lostInHook int  // how often its own SQL has ended the connection
-	uncertain  bool // the connection of an earlier run was lost, which may have been committed
+	lostInHook int  // attempts in which its own SQL ended the connection
+	uncertain  bool // an earlier run may have been committed
 	again      again
 
 	settled atomic.Bool
 	batch   *batch
 }
 
-// batch is what one caller waits for.
+// batch is the set of commands that one caller waits for.
 type batch struct {
-	left atomic.Int64 // commands without an answer, and one until it is released
+	left atomic.Int64 // commands without an answer, plus one until the release
 	done chan struct{}
 
 	broken atomic.Bool // routes has entries
@@ -62,8 +62,8 @@ type batch struct {
 	routes map[uint64]error
 }
 
-// breakOff notes that a command of the route failed for now. The caller's later ones of that route must not be done without it: they fail
-// with err, which has the code of the first, so that what was done is a beginning of what was asked, and asking again is safe.
+// breakOff records that a command of the route failed temporarily. Later ones of the caller on that route fail with err, so that a retry of
+// the whole list is safe.
 func (b *batch) breakOff(route uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +76,6 @@ func (b *batch) breakOff(route uint64, err error) {
 	b.broken.Store(true)
 }
 
-// brokenBy is the failure of an earlier command of the route, or nil.
 func (b *batch) brokenBy(route uint64) error {
 	if !b.broken.Load() {
 		return nil
@@ -86,37 +85,36 @@ func (b *batch) brokenBy(route uint64) error {
 	return b.routes[route]
 }
 
-// newBatch is a batch that may still grow, until it is released.
+// newBatch returns a batch that can grow until it is released.
 func newBatch() *batch {
 	b := &batch{done: make(chan struct{})}
 	b.left.Store(1)
 	return b
 }
 
-// release takes one off what is awaited.
 func (b *batch) release() {
 	if b.left.Add(-1) == 0 {
 		close(b.done)
 	}
 }
 
-// settle hands the answer over. The op must not be touched after it.
+// settle delivers the answer. The op must not be used after it.
 func (o *op) settle(receipt transitions.Receipt, err error) {
 	o.receipt, o.err = receipt, err
 	o.settled.Store(true)
 	o.batch.release()
 }
 
-// failedForNow reports whether the command was not done, and may be later.
+// failedForNow reports a temporary failure.
 func (o *op) failedForNow() bool { return o.err != nil && workflow.CodeOf(o.err).Info().Retry }
 
-// Behind is the error of a caller's later commands on an instance, where the one with the key has failed for now.
+// Behind returns the error of later commands of a caller on an instance, after the command with the key has failed temporarily.
 func Behind(key string, err error) error {
 	return workflow.Errorf(workflow.CodeOf(err),
 		"nothing was done: the command with key %q, which comes before it on the same instance, failed for now", key)
 }
 
-// answer settles a command with what is known of it. Where it has failed for now the caller's later ones of the route fail too.
+// answer settles a command. After a temporary failure the later ones of the route fail too.
 func (o *op) answer() {
 	if o.failedForNow() {
 		o.batch.breakOff(o.route, Behind(o.p.Key, o.err))
@@ -124,13 +122,11 @@ func (o *op) answer() {
 	o.settle(o.receipt, o.err)
 }
 
-// reset forgets an earlier run.
 func (o *op) reset() {
 	o.verdict, o.record, o.decision, o.step, o.leader, o.err = decide.KeyNew, nil, decide.Decision{}, 0, nil, nil
 	o.receipt, o.leased, o.stopped, o.data = transitions.Receipt{}, false, false, 0
 }
 
-// gone reports whether the caller has left.
 func (o *op) gone() bool {
 	select {
 	case <-o.canceled:
@@ -140,10 +136,10 @@ func (o *op) gone() bool {
 	}
 }
 
-// leaves reports whether the op can be let go: its caller has left, and nothing was done.
+// leaves reports whether the op can be dropped: its caller has left, and nothing was done.
 func (o *op) leaves() bool { return !o.uncertain && o.gone() }
 
-// outcome is the op's answer, for a caller who may have left before it was settled.
+// outcome returns the answer, or TimedOut for a caller who has left before.
 func (o *op) outcome() (transitions.Receipt, error) {
 	if !o.settled.Load() {
 		return transitions.Receipt{}, workflow.Errorf(workflow.TimedOut, "no answer in time; ask again with the same key")
@@ -153,8 +149,8 @@ func (o *op) outcome() (transitions.Receipt, error) {
 
 var seed = maphash.MakeSeed()
 
-// routeOf says with which others a command keeps its order: those of its instance, or of
-// its key where the instance's id was made up for this very attempt.
+// routeOf identifies the commands that keep their order: those of an instance, or of a key if the instance's id was generated for this
+// attempt.
 func routeOf(p *decide.Prepared) uint64 {
 	var h maphash.Hash
 	h.SetSeed(seed)
@@ -169,7 +165,7 @@ func routeOf(p *decide.Prepared) uint64 {
 	return h.Sum64()
 }
 
-// size is roughly what the op weighs in a group, in bytes.
+// size estimates the memory that the op needs in a group, in bytes.
 func (o *op) size() int {
 	n := 512 + 3*len(o.p.Canonical)
 	if r := o.p.Resumed; r != nil && r.Outcome != nil {
@@ -178,21 +174,20 @@ func (o *op) size() int {
 	return n
 }
 
-// commandKey is a key within a tenant.
 type commandKey struct{ scope, key string }
 
 func (o *op) key() commandKey { return commandKey{o.p.Scope, o.p.Key} }
 
-// slot is an instance as a group sees it while it folds its commands.
+// slot is the state of an instance in a group.
 type slot struct {
 	tenant     string
 	id         uuid.UUID
 	inst       *transitions.Instance // nil: there is none
 	before     int64                 // its version in the database; 0: it is not there
 	definition int                   // the version of its definition there
-	row        rows.RowID            // where it stands there, while it is locked
+	row        rows.RowID            // its position there while it is locked
 	sought     bool                  // it is in the statement that locks
-	held       bool                  // somebody else has it locked
-	unread     bool                  // there was no room for it in memory
+	held       bool                  // another transaction has locked it
+	unread     bool                  // it did not fit in memory
 	changed    bool
 }

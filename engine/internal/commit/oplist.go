@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// An op that waits is in a list of one kind: of those that wait for one thing, in their
-// order. In the retry lane it is in a second list, by age, until it is settled.
+// A waiting op is in a list in order of arrival. In the retry lane it is also in a list by age until it is settled.
 const (
 	inOrder = iota
 	byAge
@@ -20,7 +19,6 @@ type opList struct {
 	n, bytes    int
 }
 
-// place is where an op is in a list of one kind.
 type place struct {
 	in         *opList // nil: it is in none
 	prev, next *op
@@ -46,7 +44,6 @@ func (l *opList) insert(o, prev, next *op) {
 	l.bytes += o.size()
 }
 
-// remove takes out an op that is in this list.
 func (l *opList) remove(o *op) {
 	at := o.places[l.kind]
 	if at.prev == nil {
@@ -64,17 +61,16 @@ func (l *opList) remove(o *op) {
 	l.bytes -= o.size()
 }
 
-// popFront takes out the first op; there must be one.
 func (l *opList) popFront() *op {
 	o := l.first
 	l.remove(o)
 	return o
 }
 
-// list is the list in which the op waits; nil: it is under way, or settled.
+// list returns the list in which the op waits, or nil.
 func (o *op) list() *opList { return o.places[inOrder].in }
 
-// alarm is when something of the retry lane is to be looked at.
+// alarm is the time at which a queue of the retry lane is examined.
 type alarm struct {
 	at    time.Time
 	of    any // *routeQueue or *tenantQueues
@@ -93,7 +89,6 @@ func (s alarms) next() *alarm {
 	return s[0]
 }
 
-// set sets an alarm, also one that is set already.
 func (s *alarms) set(a *alarm, at time.Time) {
 	a.at = at
 	if a.set {

@@ -16,32 +16,32 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config is what a pipeline needs. Every field must be set but those that say otherwise; the engine has the defaults.
+// Config configures a pipeline. All fields are required unless noted.
 type Config struct {
 	Limits      Limits
 	Connect     Connect
-	Pooled      bool   // a pooler hands the database's sessions from transaction to transaction
+	Pooled      bool   // the database is behind a pooler in transaction mode
 	Schema      string // of Pawl's tables
 	Statements  *Statements
 	Definitions Definitions
 	Clock       *clock.Clock
 	Committed   Committed
-	Paused      func(tenant, workflow string) bool // whether nothing new is to be begun; nil: never
-	Flights     Flights                            // who works on commands in flight; nil: nobody here
-	Node        string                             // whose leases are taken at the accept
-	Lease       time.Duration                      // how long such a lease is
+	Paused      func(tenant, workflow string) bool // whether a workflow is paused; nil: never
+	Flights     Flights                            // nil: none on this node
+	Node        string                             // holds the leases of accepted activities
+	Lease       time.Duration                      // of accepted activities
 	Log         *slog.Logger
 	Tracer      tracing.Tracer // nil: none
 }
 
-// Committed is called after every commit that moved a tenant's log, to head; it must not block. events gives the events of that commit,
-// with their positions, as long as the call lasts.
+// Committed is called after each commit that advanced a tenant's log to head. It must not block. events returns the events of the commit,
+// and is valid during the call.
 type Committed func(tenant string, head int64, events func() []transitions.Event)
 
 // Connect opens a connection, with a name for pg_stat_activity.
 type Connect func(ctx context.Context, name string) (*pgx.Conn, error)
 
-// Definitions are the workflows that this node knows.
+// Definitions provides the workflows of this node.
 type Definitions interface {
 	// Find returns a version of a workflow, the newest for 0; nil: it is not known.
 	Find(name string, version int) *workflow.Workflow
@@ -49,29 +49,28 @@ type Definitions interface {
 	Horizons(name string) workflow.Horizons
 }
 
-// Limits say how large a pipeline is, and how long things may take in it.
+// Limits bounds the size of a pipeline and the duration of its steps.
 type Limits struct {
 	Committers   int
 	RetryWorkers int
 	QueueSize    int           // commands that wait, in the retry lane too
-	QueueBytes   int           // of those, about
-	QueueWait    time.Duration // how long they may wait for a committer, about; 0: however long
+	QueueBytes   int           // estimated bytes of those
+	QueueWait    time.Duration // estimated waiting time for a committer; 0: no limit
 	GroupSize    int           // commands
-	GroupBytes   int           // about, with the data of the instances
-	LockWait     time.Duration // how long a command waits for a lock before it is refused
-	Outage       time.Duration // how long commands wait for a database that is gone
-	HookTimeout  time.Duration // how long the user's SQL may take
+	GroupBytes   int           // estimated, with the data of the instances
+	LockWait     time.Duration // for locks, before a command is refused
+	Outage       time.Duration // for a lost database
+	HookTimeout  time.Duration // of the user's SQL
 
 	// OneTenantPerStatement keeps the tenants of a group apart: no statement has rows of two.
 	OneTenantPerStatement bool
 }
 
 const (
-	// How long a statement waits for a lock: a committer only gives a passing
-	// conflict the time to pass; the retry lane can stand in line for a while.
+	// lock_timeout of statements: short for a committer, longer for the retry lane.
 	committerLockTimeout = 100 * time.Millisecond
 	retryLockTimeout     = 500 * time.Millisecond
-	headLockTimeout      = time.Second // a commit may take that long
+	headLockTimeout      = time.Second // as long as a commit may take
 	// rollbackTimeout bounds a rollback after the context has ended.
 	rollbackTimeout = 5 * time.Second
 )
@@ -98,14 +97,14 @@ type Pipeline struct {
 	retry      *retryLane
 	retries    *runners
 
-	stop       context.CancelFunc // gives up on what is under way
+	stop       context.CancelFunc // cancels running groups
 	committing sync.WaitGroup     // committers
 	retrying   sync.WaitGroup     // workers of the retry lane
 	ending     sync.Once
 	ended      chan struct{}
 }
 
-// New makes a pipeline. Start begins its work.
+// New returns a pipeline that is not started.
 func New(c Config) *Pipeline {
 	pipe := &Pipeline{config: c, stmts: c.Statements, log: c.Log, stop: func() {}, ended: make(chan struct{}), queue: newQueue(c.Limits)}
 	pipe.retry = &retryLane{pipe: pipe, q: pipe.queue, routes: map[uint64]*routeQueue{}, tenants: map[string]*tenantQueues{},
@@ -122,7 +121,7 @@ func (pipe *Pipeline) newRunner(name string, lockTimeout time.Duration) *runner 
 	return r
 }
 
-// Start connects the first committer, to know that the database is there, and begins to work. ctx bounds only the start.
+// Start connects the first committer, which checks the database, and starts the workers. ctx bounds only the start.
 func (pipe *Pipeline) Start(ctx context.Context) error {
 	lifetime, stop := context.WithCancel(context.Background())
 	pipe.stop = stop
@@ -171,14 +170,14 @@ func (pipe *Pipeline) Stop(ctx context.Context) {
 	pipe.stop()
 }
 
-// Ticket is what one caller submits and waits for.
+// Ticket collects the commands that one caller submits and waits for.
 type Ticket struct {
 	pipe  *Pipeline
 	ops   []*op
 	batch *batch
 }
 
-// Ticket begins to submit.
+// Ticket returns an empty ticket.
 func (pipe *Pipeline) Ticket() *Ticket { return &Ticket{pipe: pipe, batch: newBatch()} }
 
 // Submit queues a command. It fails at once with Overloaded if the queue is full, or with ShuttingDown.
@@ -193,7 +192,7 @@ func (t *Ticket) Submit(ctx context.Context, p *decide.Prepared) error {
 	return nil
 }
 
-// SubmitMany queues commands in order, waiting for room. Those that cannot be queued before ctx ends are settled with an error.
+// SubmitMany queues commands in order, and waits for space. Commands that are not queued before ctx ends are settled with an error.
 func (t *Ticket) SubmitMany(ctx context.Context, list []*decide.Prepared) {
 	ops := t.add(ctx, list)
 	taken, closed := t.pipe.queue.pushAll(ctx, ops)
@@ -258,7 +257,7 @@ func (t *Ticket) Wait(ctx context.Context) []transitions.Reply {
 	return replies
 }
 
-// finish answers a group that is committed, and then announces it.
+// finish answers and announces a committed group.
 func (pipe *Pipeline) finish(g *group) {
 	g.answers()
 	pipe.stats.groups.Add(1)
@@ -275,10 +274,10 @@ func (pipe *Pipeline) finish(g *group) {
 	}
 	for _, t := range g.parts {
 		for _, o := range t.stored {
-			o.unheard = nil // it could not have been written if an earlier run had been committed
+			o.ambiguous = nil // the write proves that no earlier run was committed
 		}
 	}
-	pipe.tellUnheard(g.ops)
+	pipe.reportAmbiguous(g.ops)
 	for _, o := range g.ops {
 		o.answer()
 	}
@@ -291,21 +290,20 @@ func (pipe *Pipeline) finish(g *group) {
 	}
 }
 
-// unbroken returns the ops whose callers had no failure before them on the same route, and fails the others.
+// unbroken fails the ops after an earlier failure of their caller on the same route, and returns the others.
 func (pipe *Pipeline) unbroken(ops []*op) []*op {
 	return slices.DeleteFunc(ops, func(o *op) bool {
 		err := o.batch.brokenBy(o.route)
 		if err != nil {
-			pipe.tellUnheard([]*op{o})
+			pipe.reportAmbiguous([]*op{o})
 			o.settle(transitions.Receipt{}, err)
 		}
 		return err != nil
 	})
 }
 
-// fail answers commands that could not be committed.
 func (pipe *Pipeline) fail(ops []*op, err error, r reaction) {
-	pipe.tellUnheard(ops)
+	pipe.reportAmbiguous(ops)
 	for _, o := range ops {
 		o.receipt, o.err = transitions.Receipt{}, answerTo(err, r)
 		pipe.logFailure(o)
@@ -313,7 +311,7 @@ func (pipe *Pipeline) fail(ops []*op, err error, r reaction) {
 	}
 }
 
-// logFailure keeps the cause that the caller must not see. Where an operation was refused, it is what a plan's code failed by.
+// logFailure logs the cause of an error, which the caller does not see.
 func (pipe *Pipeline) logFailure(o *op) {
 	e, _ := o.err.(*workflow.Error)
 	if o.err == nil && o.p.Operation != nil {
@@ -328,10 +326,10 @@ func (pipe *Pipeline) logFailure(o *op) {
 // gate reports when all decisions that began before a moment are written or abandoned. The zero value is ready to use.
 type gate struct {
 	mu  sync.Mutex
-	now *sync.WaitGroup // of those that begin now; nil: none has begun
+	now *sync.WaitGroup // the current decisions; nil: none
 }
 
-// enter begins a decision. leave ends it.
+// enter registers a decision until leave.
 func (g *gate) enter() (leave func()) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -359,7 +357,7 @@ func (pipe *Pipeline) Drain(ctx context.Context) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		leave := g.enter() // so that the next Drain waits for them too
+		leave := g.enter() // for the next Drain
 		go func() { before.Wait(); leave() }()
 		return ctx.Err()
 	}

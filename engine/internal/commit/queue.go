@@ -20,17 +20,17 @@ import (
 type queue struct {
 	limits Limits
 	lane   *retryLane    // nil: there is none
-	weight func(*op) int // what an op will weigh in a group, in bytes
+	weight func(*op) int // the estimated memory of an op in a group, in bytes
 
 	mu       sync.Mutex
 	items    opList             // for the committers
-	busy     map[uint64]*opList // routes at work, each with what waits for the end of its group; nil: nothing does
+	busy     map[uint64]*opList // running routes, each with the ops that wait for its group; nil: none
 	parked   int                // ops in those lists
 	charged  charge             // all that waits
-	asides   charge             // of that, in the retry lane
+	inLane   charge             // of those, in the retry lane
 	working  int                // committers with a group
-	late     int                // of those, how many have had theirs for long
-	worked   time.Duration      // for how long there were some, until counted
+	late     int                // of those, with a group that is late
+	worked   time.Duration      // the time with at least one, up to counted
 	counted  time.Time
 	duration time.Duration // of a group, about
 	pace     pace
@@ -39,14 +39,14 @@ type queue struct {
 	leastPatience, mostPatience time.Duration
 	siblings                    siblings
 
-	refusing atomic.Bool // something was refused because the queue is full, and nothing was taken out since
+	refusing atomic.Bool // a push failed because the queue was full, and nothing was removed since
 
 	filled chan struct{} // one token: there may be work for one more committer
 	room   chan struct{} // closed when there is room again
-	wanted bool          // somebody waits for that
+	wanted bool          // a caller waits for it
 }
 
-// charge is what counts against the bounds of the queue.
+// charge is the number and the size of ops, for the limits of the queue.
 type charge struct{ n, bytes int }
 
 func (c *charge) add(o *op)  { c.n, c.bytes = c.n+1, c.bytes+o.size() }
@@ -72,9 +72,9 @@ func (q *queue) pushNow(ops []*op, canWait bool) (taken int, closed bool) {
 	if q.closed {
 		return 0, true
 	}
-	some := false // that no committer at work will take after its group
+	some := false // of a route that is not running
 	for taken < len(ops) && !q.full(canWait) {
-		half := 2*q.asides.n >= q.limits.QueueSize || 2*q.asides.bytes >= q.limits.QueueBytes
+		half := 2*q.inLane.n >= q.limits.QueueSize || 2*q.inLane.bytes >= q.limits.QueueBytes
 		if half && q.lane != nil && q.lane.takes(ops[taken]) {
 			break
 		}
@@ -96,7 +96,7 @@ func (q *queue) pushNow(ops []*op, canWait bool) (taken int, closed bool) {
 	return taken, false
 }
 
-// freed tells those that wait for room, and those that come.
+// freed wakes the callers that wait for space.
 func (q *queue) freed() {
 	q.refusing.Store(false)
 	if q.wanted {
@@ -126,7 +126,7 @@ func (q *queue) pushAll(ctx context.Context, ops []*op) (taken int, closed bool)
 	}
 }
 
-// leave removes waiting ops whose callers have left. Nothing was done for them. An op whose state is unknown stays.
+// leave removes waiting ops whose callers have left, unless an earlier run may have committed them.
 func (q *queue) leave(ops []*op) {
 	q.mu.Lock()
 	left := slices.DeleteFunc(slices.Clone(ops), func(o *op) bool { return o.list() == nil || !o.leaves() })
@@ -137,13 +137,13 @@ func (q *queue) leave(ops []*op) {
 		q.freed()
 	}
 	if q.items.n+q.parked == 0 {
-		q.pace = pace{} // the time until the next group is nobody's wait
+		q.pace = pace{} // no command waits until the next group
 	}
-	answerLeft(left) // with the lock: nothing that comes after them may be done before
+	answerLeft(left) // with the lock, before later commands of their callers
 	q.mu.Unlock()
 }
 
-// letGo takes an op out of wherever it waits.
+// letGo removes an op from the list in which it waits.
 func (q *queue) letGo(o *op) {
 	list := o.list()
 	list.remove(o)
@@ -156,7 +156,6 @@ func (q *queue) letGo(o *op) {
 	}
 }
 
-// answerLeft settles commands that were let go.
 func answerLeft(ops []*op) {
 	for _, o := range ops {
 		o.receipt = transitions.Receipt{}
@@ -165,7 +164,7 @@ func answerLeft(ops []*op) {
 	}
 }
 
-// close stops further pushes; what waits can still be taken.
+// close stops further pushes. Waiting ops can still be taken.
 func (q *queue) close() {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -175,7 +174,7 @@ func (q *queue) close() {
 	q.freed()
 }
 
-// depth is how many ops wait for a committer.
+// depth returns the number of ops that wait for a committer.
 func (q *queue) depth() int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -189,18 +188,17 @@ func signal(c chan struct{}) {
 	}
 }
 
-// pace measures how fast committers empty a queue that has more commands than they can take, from one group to the next. It estimates the
-// waiting time of a new command. If the queue becomes empty the rate is unknown, and not needed: no command waits.
+// pace measures the rate at which committers take commands while some are left, to estimate the waiting time of a new command.
 type pace struct {
-	since time.Time     // when the newest group was taken and left something; zero: it left nothing
-	span  time.Duration // what the groups took, the older ones ever less of it
-	n     float64       // and how many commands they had
+	since time.Time     // when the newest group was taken; zero if it left nothing
+	span  time.Duration // the duration of the groups, weighted by age
+	n     float64       // their number of commands, weighted likewise
 }
 
-// paceGroups is over how many groups the pace is averaged, about.
+// paceGroups is the number of groups over which the pace is averaged.
 const paceGroups = 16
 
-// took notes a group of so many commands, and whether it left some.
+// took records a group of n commands, and whether others were left.
 func (p *pace) took(n int, left bool, now time.Time) {
 	if !left {
 		*p = pace{}
@@ -213,7 +211,7 @@ func (p *pace) took(n int, left bool, now time.Time) {
 	p.since = now
 }
 
-// wait is how long so many commands will take; 0 where nothing is known.
+// wait estimates the time for n commands. It returns 0 if the rate is unknown.
 func (p *pace) wait(n int) time.Duration {
 	if p.n == 0 {
 		return 0
@@ -221,12 +219,12 @@ func (p *pace) wait(n int) time.Duration {
 	return time.Duration(float64(p.span) / p.n * float64(n))
 }
 
-// full reports whether nothing more is to wait: the queue is at one of its bounds, or what comes now would
-// wait for too long. Two groups for each committer always may: with fewer they would be small. A caller who can wait
-// for room leaves half of the time, and one of three groups, to those who cannot: else an import would have all of them refused.
+// full reports whether no more commands are accepted: the queue is at a limit, or a new command would wait for too long. Two groups for
+// each committer are always accepted, so that groups are not small. A caller who can wait for space leaves half of the time, and one of
+// three groups, to the others; otherwise an import would make all of them fail.
 func (q *queue) full(canWait bool) bool {
 	l := &q.limits
-	if q.charged.n-max(q.asides.n-l.QueueSize/2, 0) >= l.QueueSize || q.charged.bytes-max(q.asides.bytes-l.QueueBytes/2, 0) >= l.QueueBytes {
+	if q.charged.n-max(q.inLane.n-l.QueueSize/2, 0) >= l.QueueSize || q.charged.bytes-max(q.inLane.bytes-l.QueueBytes/2, 0) >= l.QueueBytes {
 		return true
 	}
 	n, groups, most := q.items.n+q.parked, 3, l.QueueWait
@@ -236,7 +234,7 @@ func (q *queue) full(canWait bool) bool {
 	return n >= groups*l.GroupSize*l.Committers && l.QueueWait > 0 && q.pace.wait(n) >= most
 }
 
-// Admit fails with Overloaded if Submit would. A caller checks it first, so that a refused command costs almost nothing.
+// Admit fails with Overloaded if Submit would, at almost no cost.
 func (pipe *Pipeline) Admit() error {
 	if pipe.queue.refusing.Load() {
 		return pipe.overloaded()

@@ -28,21 +28,21 @@ type retryLane struct {
 
 	routes  map[uint64]*routeQueue // all, also those being worked on
 	tenants map[string]*tenantQueues
-	plain   turns // of the tenants that have something to do that is not slow
-	slow    turns // of those that have a slow job to do, and may
-	jobs    int   // slow ones under way
-	alone   int   // routes that are to be, or are being, tried alone
+	plain   turns // tenants with a job that is not slow
+	slow    turns // tenants with a slow job that may run
+	jobs    int   // running slow jobs
+	alone   int   // routes whose first command is tried alone
 	later   alarms
 	closed  bool
-	ended   bool          // nothing waits any more, but is to be given up
+	ended   bool          // the context has ended; all jobs are due and abandoned
 	idle    chan struct{} // closed when the lane is closed and empty
 }
 
 // mostSlow returns how many workers may have a slow job. Of one tenant they may have one fewer.
 func (l *retryLane) mostSlow() int { return max(l.pipe.config.Limits.RetryWorkers-1, 1) }
 
-// takes reports whether a command belongs here: it runs the user's SQL, others of its route are
-// here, or its tenant's log cannot be written. The caller has the lock.
+// takes reports whether a command belongs here: it runs the user's SQL, others of its route are here, or its tenant's log is locked. The
+// caller holds the lock.
 func (l *retryLane) takes(o *op) bool {
 	if o.p.Hook || l.routes[o.route] != nil {
 		return true
@@ -51,12 +51,12 @@ func (l *retryLane) takes(o *op) bool {
 	return t != nil && t.heldLately()
 }
 
-// sort tells the commands that belong here, and what is of the same routes after them, from the others.
+// sort separates the commands that belong here, and later ones of the same routes, from the others.
 func (l *retryLane) sort(ops []*op) (kept, retry []*op) {
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
 	kept = ops[:0]
-	var routes map[uint64]bool // that have commands in retry
+	var routes map[uint64]bool // with commands for the lane
 	for _, o := range ops {
 		if !routes[o.route] && !l.takes(o) {
 			kept = append(kept, o)
@@ -71,7 +71,6 @@ func (l *retryLane) sort(ops []*op) (kept, retry []*op) {
 	return kept, retry
 }
 
-// push adds commands, behind those of the same route.
 func (l *retryLane) push(ops ...*op) {
 	if len(ops) == 0 {
 		return
@@ -87,13 +86,12 @@ func (l *retryLane) push(ops ...*op) {
 		o.deadline = deadline
 		l.add(o)
 	}
-	answerLeft(left) // with the lock: nothing of their callers' may be done before
+	answerLeft(left) // with the lock, before later commands of their callers
 	l.q.mu.Unlock()
 	l.pipe.stats.toRetryLane.Add(int64(len(ops)))
 	signal(l.work)
 }
 
-// add puts an op behind those of the same route.
 func (l *retryLane) add(o *op) {
 	r, known := l.routes[o.route]
 	if !known {
@@ -110,28 +108,27 @@ func (l *retryLane) add(o *op) {
 	}
 }
 
-// charge counts an op that waits here.
 func (l *retryLane) charge(o *op) {
 	l.q.charged.add(o)
-	l.q.asides.add(o)
+	l.q.inLane.add(o)
 }
 
-// letGo forgets an op that was taken out of its route's queue, where it has waited.
+// letGo updates the lane after an op was removed from its route's queue.
 func (l *retryLane) letGo(o *op) {
 	r := l.routes[o.route]
-	l.q.asides.take(o)
+	l.q.inLane.take(o)
 	r.tenant.ages.remove(o)
 	switch {
 	case r.state == running:
 	case r.ops.n == 0:
 		l.setAlone(r, false)
 		l.drop(r)
-	case r.state == ready && r.isSlow() != (r.in == &r.tenant.slow): // by what is first now
+	case r.state == ready && r.isSlow() != (r.in == &r.tenant.slow): // the first command has changed
 		l.makeReady(r, false)
 	}
 }
 
-// close lets the workers end once everything here is settled. Nothing may be pushed any more.
+// close lets the workers end when everything is settled. Nothing may be pushed any more.
 func (l *retryLane) close() {
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
@@ -141,7 +138,6 @@ func (l *retryLane) close() {
 	}
 }
 
-// end tells the workers that nothing will come any more.
 func (l *retryLane) end() {
 	select {
 	case <-l.idle:
@@ -150,15 +146,15 @@ func (l *retryLane) end() {
 	}
 }
 
-// routeQueue is the queue of one route in the retry lane. It exists for as long as the route has commands there, waiting or running.
+// routeQueue is the queue of one route. It exists while the route has waiting or running commands in the lane.
 type routeQueue struct {
 	route  uint64
 	tenant *tenantQueues
 	ops    opList
-	tries  int  // in vain, since something was done
-	alone  bool // its first command is to be tried alone, waiting
+	tries  int  // failed attempts since the last success
+	alone  bool // its first command is tried alone, and waits for locks
 	state  routeState
-	in     *list.List // where it is ready
+	in     *list.List // the list of ready queues that has it
 	at     *list.Element
 	alarm  alarm // when it is tried again
 }
@@ -166,7 +162,7 @@ type routeQueue struct {
 type routeState int
 
 const (
-	resting routeState = iota // until its alarm goes off, or it is given something
+	resting routeState = iota // until its alarm
 	ready
 	running
 )
@@ -174,7 +170,6 @@ const (
 // isSlow reports whether the next command is a slow job.
 func (r *routeQueue) isSlow() bool { return r.alone || r.ops.first.p.Hook }
 
-// unready takes the queue off those that are ready.
 func (r *routeQueue) unready() {
 	if r.in != nil {
 		r.in.Remove(r.at)
@@ -182,8 +177,7 @@ func (r *routeQueue) unready() {
 	}
 }
 
-// makeReady lets a queue be worked on: behind those that are ready, or before them where
-// it has been worked on just now, through no fault of its own in vain.
+// makeReady puts a queue behind the ready ones, or in front of them after an attempt that failed for another's reason.
 func (l *retryLane) makeReady(r *routeQueue, first bool) {
 	l.later.cancel(&r.alarm)
 	r.unready()
@@ -199,7 +193,7 @@ func (l *retryLane) makeReady(r *routeQueue, first bool) {
 	l.arrange(r.tenant)
 }
 
-// drop forgets a queue that is empty.
+// drop removes an empty queue.
 func (l *retryLane) drop(r *routeQueue) {
 	r.unready()
 	l.later.cancel(&r.alarm)
@@ -212,29 +206,28 @@ func (l *retryLane) drop(r *routeQueue) {
 	}
 }
 
-// tenantQueues are the queues of one tenant's routes in the retry lane, and what is known of the head of its log.
+// tenantQueues holds the queues of one tenant's routes, and the state of its log's last position, the head.
 type tenantQueues struct {
 	tenant      string
 	routes      int       // all
 	plain, slow list.List // those that are ready
-	ages        opList    // all commands, in the order of their deadlines, those under way too
-	jobs        int       // slow ones under way
+	ages        opList    // all commands, also running ones, by deadline
+	jobs        int       // running slow jobs
 
-	held    bool      // somebody has the head
-	probing bool      // a job tries it
+	held    bool      // the head is locked
+	probing bool      // a job tries to lock it
 	tries   int       // in vain
 	due     time.Time // when it is tried again
-	watched time.Time // until then its commands come here, because the head was held not long ago
+	watched time.Time // the end of watchFor
 	alarm   alarm
 	inPlain *list.Element // its turn
 	inSlow  *list.Element
 }
 
-// watchFor is how long a tenant's commands go through the retry lane after the head of its log
-// was held. To find it held costs a group with other tenants' commands a second.
+// watchFor is how long a tenant's commands use the retry lane after its head was locked. To detect the lock costs a group with commands of
+// other tenants a second.
 const watchFor = 3 * time.Second
 
-// heldLately reports whether the tenant's head is held, or was until now.
 func (t *tenantQueues) heldLately() bool { return t.held || time.Now().Before(t.watched) }
 
 func (l *retryLane) tenant(name string) *tenantQueues {
@@ -247,7 +240,7 @@ func (l *retryLane) tenant(name string) *tenantQueues {
 	return t
 }
 
-// dropTenant forgets a tenant of which there is nothing to know.
+// dropTenant removes a tenant without commands and without a recent lock.
 func (l *retryLane) dropTenant(t *tenantQueues) {
 	if t.routes == 0 && t.jobs == 0 && !t.heldLately() {
 		l.later.cancel(&t.alarm)
@@ -255,7 +248,7 @@ func (l *retryLane) dropTenant(t *tenantQueues) {
 	}
 }
 
-// arrange gives the tenant a turn where it has something to do.
+// arrange adds the tenant to the round-robin lists or removes it.
 func (l *retryLane) arrange(t *tenantQueues) {
 	plain, slow := t.plain.Len() > 0, t.slow.Len() > 0 && t.jobs < max(l.pipe.config.Limits.RetryWorkers-2, 1)
 	if t.held {
@@ -268,8 +261,7 @@ func (l *retryLane) arrange(t *tenantQueues) {
 	}
 }
 
-// markHeadsLocked notes that the logs that the error names cannot be written for now. All
-// commands of those tenants come here, and of no other.
+// markHeadsLocked records the tenants whose heads are locked, and returns them. Their commands use the retry lane.
 func (l *retryLane) markHeadsLocked(err error) (tenants []string) {
 	head, ok := errors.AsType[*headError](err)
 	if !ok {
@@ -288,7 +280,6 @@ func (l *retryLane) markHeadsLocked(err error) (tenants []string) {
 	return head.tenants
 }
 
-// headsFree notes that the tenants' logs were written.
 func (l *retryLane) headsFree(parts []*part) {
 	l.q.mu.Lock()
 	defer l.q.mu.Unlock()
@@ -309,8 +300,7 @@ func (l *retryLane) headFreed(t *tenantQueues) {
 	l.arrange(t)
 }
 
-// await sets the alarm of a tenant: for the next try of its head, for the first command that will
-// have waited long enough for it, or for when there is nothing to know of it.
+// await sets the tenant's alarm: for the next try of its head, for the next deadline of a command, or for the end of watchFor.
 func (t *tenantQueues) await(l *retryLane) {
 	at := t.watched
 	if now := time.Now(); t.held {
@@ -325,7 +315,7 @@ func (t *tenantQueues) await(l *retryLane) {
 	l.later.set(&t.alarm, at)
 }
 
-// oldest is the command that has waited longest, and is not under way.
+// oldest returns the waiting command with the earliest deadline.
 func (t *tenantQueues) oldest() *op {
 	o := t.ages.first
 	for o != nil && o.list() == nil {
@@ -334,7 +324,7 @@ func (t *tenantQueues) oldest() *op {
 	return o
 }
 
-// turns are the tenants that have something to do, in the order of their turns.
+// turns is a round-robin list of tenants.
 type turns struct{ list list.List }
 
 func (s *turns) first() *tenantQueues {

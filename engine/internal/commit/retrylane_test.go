@@ -52,7 +52,7 @@ func (b *bench) waiting() (asides, all charge, routes int) {
 	q := b.p.queue
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return q.asides, q.charged, len(b.p.retry.routes)
+	return q.inLane, q.charged, len(b.p.retry.routes)
 }
 
 func (b *bench) submit(ctx context.Context, p *decide.Prepared) <-chan error {

@@ -8,14 +8,14 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/backoff"
 )
 
-// job is what a worker does at once: commands of one queue that have to run alone, or of several, all of one tenant.
+// job is the work of a worker: commands of one queue that run alone, or of several queues of one tenant.
 type job struct {
 	tenant *tenantQueues
 	queues []*routeQueue
 	parts  [][]*op // of each queue
 	alone  bool
 	slow   bool
-	probe  bool // it tries the tenant's head
+	probe  bool // it tries to lock the tenant's head
 }
 
 func (j *job) ops() []*op { return slices.Concat(j.parts...) }
@@ -48,8 +48,8 @@ func (l *retryLane) next(ctx context.Context) *job {
 	}
 }
 
-// wakeDue makes ready what is due, and says how long nothing else will be. refused are commands
-// that have waited long enough, for a head that is held: they were not tried.
+// wakeDue makes due queues ready, and returns the time until the next alarm. refused are commands whose deadline has passed while the head
+// was locked; they were not tried.
 func (l *retryLane) wakeDue(ctx context.Context) (refused []*op, wait time.Duration) {
 	now := time.Now()
 	if ctx.Err() != nil && !l.ended {
@@ -84,12 +84,11 @@ func (l *retryLane) wakeDue(ctx context.Context) (refused []*op, wait time.Durat
 	return refused, time.Minute
 }
 
-// some reports whether there is something that another worker may do.
 func (l *retryLane) some() bool {
 	return l.plain.first() != nil || l.jobs < l.mostSlow() && l.slow.first() != nil
 }
 
-// pick takes what is to be done next, of the tenant whose turn it is. Slow jobs come first: they cannot take all workers.
+// pick takes the next job in round-robin order. Slow jobs come first: they cannot occupy all workers.
 func (l *retryLane) pick() *job {
 	if t := l.slow.first(); t != nil && l.jobs < l.mostSlow() {
 		l.slow.set(t, &t.inSlow, false)
@@ -133,7 +132,7 @@ func (l *retryLane) gather(t *tenantQueues) *job {
 	return j
 }
 
-// begin takes the first n commands of a queue into a job.
+// begin moves the first n commands of a queue into a job.
 func (l *retryLane) begin(j *job, r *routeQueue, n int) {
 	r.unready()
 	r.state = running
@@ -141,12 +140,11 @@ func (l *retryLane) begin(j *job, r *routeQueue, n int) {
 	for i := range part {
 		part[i] = r.ops.popFront()
 		l.q.charged.take(part[i])
-		l.q.asides.take(part[i])
+		l.q.inLane.take(part[i])
 	}
 	j.queues, j.parts = append(j.queues, r), append(j.parts, part)
 }
 
-// setAlone keeps count of the queues that are to be tried alone.
 func (l *retryLane) setAlone(r *routeQueue, alone bool) {
 	if r.alone != alone {
 		r.alone = alone
@@ -188,7 +186,7 @@ func (l *retryLane) loop(ctx context.Context) {
 	}
 }
 
-// waiting refuses the commands that have waited long enough, and returns the others.
+// waiting refuses the commands whose deadline has passed, and returns the others.
 func (l *retryLane) waiting(ops []*op, err error) []*op {
 	now := time.Now()
 	return slices.DeleteFunc(slices.Clone(ops), func(o *op) bool {
@@ -200,25 +198,24 @@ func (l *retryLane) waiting(ops []*op, err error) []*op {
 	})
 }
 
-// turnAfter is how many tries in vain earn a queue a turn alone.
+// turnAfter is the number of failed attempts after which the first command of a queue is tried alone.
 const turnAfter = 8
 
-// again says what became of a command that a job had.
+// again is the result of an attempt for one command.
 type again int
 
 const (
 	settled again = iota
 	tried         // in vain
-	untried       // through no fault of its own
+	untried       // for a reason of another command
 )
 
-// jobResult is what a job has not settled.
+// jobResult holds the commands that a job has not settled.
 type jobResult struct {
 	tried, untried []*op
 	apart          bool // the group failed because of one of its commands
 }
 
-// done gives the queues of a job back.
 func (l *retryLane) done(j *job, result jobResult) {
 	for _, o := range result.tried {
 		o.again = tried
@@ -245,8 +242,7 @@ func (l *retryLane) done(j *job, result jobResult) {
 	signal(l.work)
 }
 
-// giveBack puts the commands of a part that were not settled back to the front of their
-// queue. Those whose callers have left meanwhile it returns.
+// giveBack returns the commands that were not settled to the front of their queue, except those whose callers have left.
 func (l *retryLane) giveBack(j *job, r *routeQueue, part []*op, apart bool) (left []*op) {
 	vain, rest := 0, 0
 	for _, o := range slices.Backward(part) {

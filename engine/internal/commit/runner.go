@@ -16,11 +16,11 @@ import (
 	"github.com/pawlhq/pawl/tracing"
 )
 
-// runner runs groups on a connection of its own. It is for one goroutine.
+// runner runs groups on its own connection. It is used by one goroutine at a time.
 type runner struct {
 	pipe        *Pipeline
 	name        string
-	lockTimeout time.Duration  // how long one of its statements waits for a lock
+	lockTimeout time.Duration  // of its statements
 	local       rows.Statement // its settings, for one transaction
 	identity    [][]byte       // the session's user and role, as the connection began
 
@@ -30,21 +30,21 @@ type runner struct {
 	open        bool // a transaction that wrote nothing is still open
 	usedByHook  bool // the user's SQL has run, and may have left something in the session
 	lookUpsLeft int  // the number of groups for which keys are still looked up before they are decided
-	peeksNext   bool // the newest of those was answered before, all of it
+	peeksNext   bool // the last group consisted of replays
 }
 
-// lookUpsAfterConflict is how many groups look up their keys after one that met an old key.
+// lookUpsAfterConflict is the number of groups that look up their keys after a repeated key.
 const lookUpsAfterConflict = 32
 
-// maxTries bounds how often one group runs because others win.
+// maxTries bounds the attempts of a group that loses to other transactions.
 const maxTries = 20
 
-// maxLostInHook bounds how often a command runs whose own SQL ends the connection.
+// maxLostInHook bounds the attempts of a command whose own SQL ends the connection.
 const maxLostInHook = 3
 
-// leftover is what a run did not settle, though it did not fail.
+// leftover holds the commands that a successful run did not settle.
 type leftover struct {
-	held   []*op // somebody else holds their instance
+	held   []*op // another transaction has locked their instance
 	unread []*op // did not fit in this group's memory; a group of one always fits
 }
 
@@ -63,7 +63,6 @@ func (r *runner) run(ctx context.Context, ops []*op, retry, waiting bool) (left 
 	return left, reaction, err
 }
 
-// commit is run, without its span.
 func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (left leftover, reaction reaction, err error) {
 	defer r.pipe.gate.enter()()
 	begun, missed := time.Now(), false
@@ -76,13 +75,13 @@ func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (le
 		held, err = r.attempt(ctx, g, try == 0 && !retry, waiting)
 		g.release()
 		if reaction = r.pipe.react(err); reaction == lost {
-			g.markUnheard()
+			g.markAmbiguous()
 		}
 		if err != nil {
 			g.unreserve()
 		}
 		if reaction == noPartition {
-			if missed { // it is there, and this session has not heard of it; see TestPartitions_StaleSession
+			if missed { // it exists, but this session does not see it; see TestPartitions_StaleSession
 				r.drop()
 				reaction = retryGroup
 			} else {
@@ -122,11 +121,11 @@ func (r *runner) commit(ctx context.Context, ops []*op, retry, waiting bool) (le
 	}
 }
 
-// makePartition makes the partition that a group has missed: it is to run again. Partitions are made ahead, so this is for a clock that
-// skips, and for a database that was left alone for weeks.
+// makePartition creates a missing partition of the outbox. They are created ahead, except after a jump of the clock or weeks without a
+// node.
 func (r *runner) makePartition(ctx context.Context, at time.Time, missed error) (reaction, error) {
 	err := pgx.BeginFunc(ctx, r.pg, func(tx pgx.Tx) error {
-		if r.pipe.config.Pooled { // the session has no bound on the wait for the table
+		if r.pipe.config.Pooled { // the session has no lock_timeout
 			if _, err := tx.Exec(ctx, r.local.SQL, pgx.QueryExecModeExec); err != nil {
 				return err
 			}
@@ -194,18 +193,17 @@ func (r *runner) one(g *group) (held []*op, err error) {
 	switch {
 	case len(t.stored) == 0:
 		return nil, nil
-	case !o.plain() || tied: // retention may change the tie, and leaves the version as it is
+	case !o.plain() || tied: // retention may remove the command without a new version
 		*g = *r.pipe.newGroup(g.ops)
 		return r.many(g, loading{})
 	}
 	return nil, r.writeOne(g, t, o)
 }
 
-// errBlind is the end of a group that needed the keys after all.
+// errBlind ends a group that needs the look-up of its keys.
 var errBlind = &pgconn.PgError{Code: "40001", Message: "a command may have been answered before"}
 
-// errMoved is a serialization failure, as the database would call it: what was
-// read is not one state of an instance and its commands any more.
+// errMoved reports that an instance and its commands were read in different states.
 var errMoved = &pgconn.PgError{Code: "40001", Message: "the instance moved meanwhile"}
 
 func (r *runner) writeOne(g *group, t *part, o *op) error {
@@ -237,7 +235,7 @@ func (r *runner) writeOne(g *group, t *part, o *op) error {
 	return nil
 }
 
-// many commits a group in two messages; see the package comment. held are the commands that it left out.
+// many commits a group in two messages; see the package comment. held are the commands whose instance is locked.
 func (r *runner) many(g *group, how loading) (held []*op, err error) {
 	if r.peeksNext && !how.blind {
 		if r.peeksNext, err = r.peek(g); r.peeksNext || err != nil {
@@ -267,7 +265,7 @@ func (r *runner) many(g *group, how loading) (held []*op, err error) {
 		r.lookUpsLeft--
 	}
 	if !g.writes() {
-		r.open = true // nothing to commit; the answers need not wait for the end of it
+		r.open = true // without a commit, the answers need not wait for its end
 		r.peeksNext = !how.blind && len(held) == 0 && g.answered()
 		return held, nil
 	}
@@ -301,14 +299,14 @@ func (r *runner) peek(g *group) (bool, error) {
 	return true, nil
 }
 
-// set queues the settings of the transaction that what follows is in. A message without BEGIN is one.
+// set queues the settings of the next transaction. A message without BEGIN is one.
 func (r *runner) set() {
 	if r.pipe.config.Pooled {
 		r.conn.Queue(&r.local, nil, nil)
 	}
 }
 
-// giveUp drops what was queued and ends the transaction, if it has begun.
+// giveUp discards the queue and ends the transaction, if it has begun.
 func (r *runner) giveUp(begun bool, cause error) error {
 	r.conn.Forget()
 	if !begun {
@@ -317,7 +315,6 @@ func (r *runner) giveUp(begun bool, cause error) error {
 	return r.rollback(cause)
 }
 
-// noteConflict takes note of a key that was there already.
 func (r *runner) noteConflict(err error) error {
 	if r.pipe.react(err) == retryGroup {
 		r.lookUpsLeft = lookUpsAfterConflict
@@ -325,7 +322,7 @@ func (r *runner) noteConflict(err error) error {
 	return err
 }
 
-// rollback ends a transaction that failed, and returns why it failed.
+// rollback ends a failed transaction, and returns the cause.
 func (r *runner) rollback(cause error) error {
 	if r.pg.PgConn().IsClosed() {
 		return cause
@@ -337,7 +334,7 @@ func (r *runner) rollback(cause error) error {
 	return cause
 }
 
-// end ends a transaction that wrote nothing, and undoes what the user's SQL has made of the session, after the commands were answered.
+// end ends a transaction without writes, and restores the session after the user's SQL. The commands are answered before.
 func (r *runner) end() {
 	if r.open {
 		r.open = false
@@ -354,7 +351,7 @@ func (r *runner) end() {
 	}
 }
 
-// connect makes sure that there is a connection. While the database is gone it tries again until the outage has lasted too long.
+// connect opens a missing connection. It retries until the outage has lasted too long.
 func (r *runner) connect(ctx context.Context, since time.Time) error {
 	for try := 1; r.pg == nil; try++ {
 		err := r.dial(ctx)
@@ -369,7 +366,6 @@ func (r *runner) connect(ctx context.Context, since time.Time) error {
 	return nil
 }
 
-// drop closes the connection, if it is not closed already.
 func (r *runner) drop() {
 	if r.pg != nil {
 		r.unwatch()
@@ -381,5 +377,5 @@ func (r *runner) drop() {
 func closeConn(pg *pgx.Conn) {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	_ = pg.Close(ctx) // the connection is given up; there is nobody to tell
+	_ = pg.Close(ctx) // the connection is abandoned anyway
 }

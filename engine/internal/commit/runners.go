@@ -11,13 +11,12 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/rows"
 )
 
-// runners is a pool of connections that run groups. A group takes an open one. If none is returned shortly, one more is opened, and only
-// one at a time, so the pool has about as many as are needed. Opening one and preparing its statements costs the server ten milliseconds of
-// processor time or more, and closing one that has touched all of the shared buffers as much; when a node starts or is killed, all others
-// wait for that.
+// runners is a pool of connections that run groups. A group takes an open connection. If none is returned shortly, another one is opened,
+// one at a time, so the pool has about as many as are needed. Opening a connection and preparing its statements costs the server ten
+// milliseconds of CPU or more, and so does closing one that has touched all shared buffers.
 type runners struct {
 	open, closed chan *runner
-	opening      chan struct{} // whoever opens one has the place in it
+	opening      chan struct{} // a semaphore for opening one
 }
 
 const (
@@ -25,7 +24,6 @@ const (
 	openingLimit = 50 * time.Millisecond // how long one waits while another opens a connection
 )
 
-// newRunners makes n, with numbered names. No more than n may run groups at one time.
 func (pipe *Pipeline) newRunners(n int, name string, lockTimeout time.Duration) *runners {
 	s := &runners{open: make(chan *runner, n), closed: make(chan *runner, n), opening: make(chan struct{}, 1)}
 	for i := range n {
@@ -34,14 +32,13 @@ func (pipe *Pipeline) newRunners(n int, name string, lockTimeout time.Duration) 
 	return s
 }
 
-// run runs a group on one of them.
 func (s *runners) run(ctx context.Context, ops []*op, retry, waiting bool) (leftover, reaction, error) {
 	r := s.take(ctx)
 	defer s.put(r)
 	return r.run(ctx, ops, retry, waiting)
 }
 
-// take takes one, if it can one that is open.
+// take prefers an open connection.
 func (s *runners) take(ctx context.Context) *runner {
 	select {
 	case r := <-s.open:
@@ -64,7 +61,7 @@ func (s *runners) take(ctx context.Context) *runner {
 		defer func() { <-s.opening }()
 		r := s.takeAny()
 		if r.pg == nil {
-			_ = r.dial(ctx) // it dials again when it runs, and says why it cannot
+			_ = r.dial(ctx) // run dials again and reports the error
 		}
 		return r
 	case <-limit.C:
@@ -72,7 +69,6 @@ func (s *runners) take(ctx context.Context) *runner {
 	}
 }
 
-// takeAny takes one that is open, or else any.
 func (s *runners) takeAny() *runner {
 	select {
 	case r := <-s.open:
@@ -95,7 +91,7 @@ func (s *runners) put(r *runner) {
 	}
 }
 
-// drop closes the connections. Nobody runs a group any more.
+// drop closes the connections. No group may run any more.
 func (s *runners) drop() {
 	for range cap(s.open) {
 		s.takeAny().drop()
@@ -128,16 +124,15 @@ func (r *runner) dial(work context.Context) error {
 		kind = rows.NewUnnamedConn
 	}
 	r.pg, r.conn, r.open, r.usedByHook = pg, kind(pg.PgConn()), false, false
-	// Giving up must end a message that is under way.
+	// Cancelling must end a running message.
 	socket := pg.PgConn().Conn()
 	r.unwatch = context.AfterFunc(work, func() { _ = socket.Close() })
 	return nil
 }
 
-// settings are the session settings of the pipeline's connections, whatever the role's defaults are. Statements may only use indexes, even
-// if the statistics of a table that was just filled or emptied are wrong. A node that stops within a transaction must not hold its locks
-// for long. Answered commands are durable. They apply to the session, or to one transaction: behind a pooler other clients share the
-// session, and a hook must not inherit them.
+// settings returns the session settings of the pipeline, independent of the role's defaults. Statements may only use indexes, even if the
+// statistics of a table are wrong. A node that stops within a transaction does not hold its locks for long. Answered commands are durable.
+// Behind a pooler they apply to one transaction, because other clients share the session.
 func (r *runner) settings(local bool) string {
 	return fmt.Sprintf(`SELECT set_config(name, value, %t) FROM (VALUES ('lock_timeout', '%d'), ('statement_timeout', '0'),
 	('idle_in_transaction_session_timeout', '%d'), ('plan_cache_mode', 'force_generic_plan'), ('jit', 'off'),
@@ -150,19 +145,18 @@ func (r *runner) settings(local bool) string {
 const roleSettings = `SET LOCAL lock_timeout TO DEFAULT; SET LOCAL statement_timeout TO DEFAULT; SET LOCAL plan_cache_mode TO DEFAULT;
 	SET LOCAL jit TO DEFAULT; SET LOCAL enable_seqscan TO DEFAULT; SET LOCAL enable_hashjoin TO DEFAULT; SET LOCAL enable_mergejoin TO DEFAULT`
 
-// identify gives the transaction the user and the role back that a hook may have changed. Parameters: both, as the connection began.
+// identify restores the user and the role in the transaction after a hook. Parameters: both, as the connection began.
 var identify = rows.Statement{SQL: "SELECT set_config('session_authorization', $1, true), set_config('role', $2, true)",
 	OIDs: []uint32{25, 25}}
 
-// restoreSQL undoes what the user's SQL may have left in the session. It spares
-// the prepared statements of the protocol, which are ours and pgx's.
+// restoreSQL removes what the user's SQL may have left in the session, except the prepared statements of the protocol.
 const restoreSQL = `CLOSE ALL; RESET ALL; RESET SESSION AUTHORIZATION; RESET ROLE; UNLISTEN *; SELECT pg_advisory_unlock_all();
 	DISCARD TEMP; DISCARD SEQUENCES; `
 
-// preparedSQL lists what the user's SQL has prepared.
+// preparedSQL lists the statements prepared in SQL.
 const preparedSQL = `; SELECT name FROM pg_prepared_statements WHERE from_sql`
 
-// restore makes the session what it was when it was dialled. A session behind a pooler is not ours: what is left there is left.
+// restore resets the session after the user's SQL. A pooler resets its sessions itself.
 func (r *runner) restore() error {
 	if r.pipe.config.Pooled {
 		return nil
@@ -187,11 +181,11 @@ func (r *runner) restore() error {
 	return err
 }
 
-// errHeadsFree is the end of a group that waited too long for a head which was free a moment later.
+// errHeadsFree ends a group that waited too long for a head that was free a moment later.
 var errHeadsFree = &pgconn.PgError{Code: "40001", Message: "the logs can be written again"}
 
-// headFailed names the tenants whose logs could not be moved, where a lock was the reason. tenants is the first parameter of the statement
-// that failed. Where that had several it does not tell, and the database is asked.
+// headFailed returns the tenants whose heads are locked as a headError. tenants is the first parameter of the failed statement. For several
+// tenants the database is queried.
 func (r *runner) headFailed(statement *rows.Statement, tenants []byte, err error) error {
 	if r.pipe.react(err) != blocked || r.pg.PgConn().IsClosed() {
 		return err

@@ -9,7 +9,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// Statements are all statements of the pipeline, for one schema. The pipelines and the tests that explain them share one value.
+// Statements holds the statements of the pipeline for one schema. The pipelines and the tests that explain them share one value.
 type Statements struct {
 	Begin, Commit, Rollback rows.Statement
 
@@ -41,10 +41,9 @@ type Statements struct {
 	Partition string
 }
 
-// Forms are a statement for the rows of one tenant, and for those of many.
+// Forms is a statement in two forms: for the rows of one tenant, and of many.
 type Forms struct{ One, Many rows.Statement }
 
-// of is the form for these tenants.
 func (f *Forms) of(parts []*part) *rows.Statement {
 	if formOf(parts) == rows.ManyTenants {
 		return &f.Many
@@ -71,7 +70,7 @@ func (s *Statements) Named() map[string]*rows.Statement {
 	return named
 }
 
-// NewStatements writes the statements; in puts the schema's name into one.
+// NewStatements builds the statements. in inserts the schema's name.
 func NewStatements(in func(sql string) string) *Statements {
 	s := &Statements{
 		Begin:          rows.Statement{SQL: "BEGIN ISOLATION LEVEL READ COMMITTED"},
@@ -130,9 +129,9 @@ func writeOne(b *rows.Builder, instance func(*rows.Builder)) {
 	moveLog(b, "c")
 }
 
-// moveLog continues a statement: it moves logs, and writes their rows at the positions that are handed on. A transition's place is after
-// its tenant's head for one tenant; for many it is sought in an array, which has the positions of all. It returns of each log its place
-// among those that move, and its head before. Parameters: those of outbox.Advance, then the columns of audit rows and of events.
+// moveLog continues a statement: it advances the logs and writes their rows at the new positions. With one tenant a position follows the
+// tenant's head; with many it is looked up in an array. It returns the ordinal of each log and its head before. Parameters: those of
+// outbox.Advance, then the columns of audit rows and of events.
 func moveLog(b *rows.Builder, from string) {
 	b.Add("l AS MATERIALIZED (")
 	outbox.Advance(b, from)
@@ -148,5 +147,5 @@ func moveLog(b *rows.Builder, from string) {
 	b.Add(") SELECT l.ord, l.base FROM l")
 }
 
-// provisionalBase is a source h, whose base is before the provisional positions of this transaction's newest transitions.
+// provisionalBase is a source h with the base of this transaction's provisional positions.
 const provisionalBase = "(SELECT currval('{pawl}.provisional') AS base) AS h"

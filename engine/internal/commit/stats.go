@@ -25,7 +25,6 @@ type stats struct {
 	refused     atomic.Int64
 }
 
-// count takes an attempt of a caller's that was answered.
 func (s *stats) count(o *op) {
 	if o.p.Resumed == nil {
 		s.verdicts[o.verdict].Add(1)
@@ -34,15 +33,15 @@ func (s *stats) count(o *op) {
 
 // Stats are counters since the start.
 type Stats struct {
-	Claims  map[string]int64 // answered commands by what their key amounted to
+	Claims  map[string]int64 // answered commands by the verdict on their key
 	Groups  int64            // committed
-	Again   int64            // runs that another transaction won
+	Again   int64            // runs that lost to another transaction
 	Lost    int64            // runs that lost their connection
 	Splits  int64            // groups split to find the command that could not be stored
 	Aside   int64            // commands that went to the retry lane
 	Refused int64            // commands refused because there was no room for them
-	Waiting int              // commands that wait for a committer now
-	Working time.Duration    // for how long a committer was at work, one at least
+	Waiting int              // commands that wait for a committer
+	Working time.Duration    // time with at least one running committer
 }
 
 // Stats reads the counters.
@@ -61,20 +60,19 @@ func (pipe *Pipeline) Stats() Stats {
 	return s
 }
 
-// maxScopes is how many scopes are counted one by one. Callers name scopes and tenants, so there may be any number.
+// maxScopes bounds the scopes that are counted separately. Callers choose the names of scopes and tenants.
 const maxScopes = 1000
 
 // scopeKey identifies the scope by which attempts are counted: a tenant's workflow and transition, or a scope that a caller named. Without
 // a tenant it collects the scopes of all tenants beyond the limit.
 type scopeKey struct{ tenant, workflow, transition, named string }
 
-// declared reports whether there is an end to such scopes: the workflows declare
-// them, with their transitions and the consumers of their messages.
+// declared reports whether the scope comes from the declaration of a workflow, so that their number is bounded.
 func (k scopeKey) declared() bool {
 	return k.named == "" || strings.HasPrefix(k.named, transitions.InboxScope(""))
 }
 
-// rest is where a scope is counted that there is no room for.
+// rest returns the scope that collects those beyond the limit.
 func (k scopeKey) rest() scopeKey {
 	if !k.declared() {
 		k.named = inspect.OtherScopes
@@ -90,7 +88,7 @@ func (k scopeKey) String() string {
 	return k.workflow + ":" + k.transition
 }
 
-// scopes count how the attempts of callers were answered, by scope. It is locked once for a group.
+// scopes counts the answers of attempts by scope. It is locked once for each group.
 type scopes struct {
 	mu     sync.Mutex
 	counts map[scopeKey]*scopeCounts
@@ -99,7 +97,6 @@ type scopes struct {
 // scopeCounts are the attempts of a scope since the start, and the part that TakeScopes has returned.
 type scopeCounts struct{ all, taken inspect.ScopeCount }
 
-// count takes the attempts of a group that was answered.
 func (s *scopes) count(ops []*op) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,7 +128,7 @@ func (s *scopes) count(ops []*op) {
 	}
 }
 
-// of finds the counts of a scope, and makes room for a new one.
+// of returns the counts of a scope, and adds them if necessary.
 func (s *scopes) of(k scopeKey) *scopeCounts {
 	c := s.counts[k]
 	if c == nil {
@@ -198,13 +195,12 @@ func (pipe *Pipeline) TakeScopes() (list []inspect.ScopeCount) {
 	return list
 }
 
-// entry returns c with the names of the scope.
 func (k scopeKey) entry(c inspect.ScopeCount) inspect.ScopeCount {
 	c.Tenant, c.Scope, c.Named = k.tenant, k.String(), !k.declared()
 	return c
 }
 
-// trace begins the span of a transaction, if one of its commands is traced. It is linked to the spans of these, and they to it.
+// trace starts the span of a transaction if one of its commands is traced. The spans are linked to each other.
 func (pipe *Pipeline) trace(ctx context.Context, ops []*op) tracing.Span {
 	if pipe.config.Tracer == nil {
 		return tracing.None

@@ -37,11 +37,11 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 		if err = tx.Commit(ctx); err == nil {
 			return nil, nil
 		}
-		switch { // by what the user's SQL has put off to the commit
+		switch { // the user's deferred constraints may have failed
 		case !r.pg.IsClosed():
 			err = hookFailure(ctx, r.pg, g.ops[0], err)
 		case g.hooked:
-			ended := &hookLostError{err: err, most: maxTries, committing: true} // it may as well be the server's end
+			ended := &hookLostError{err: err, most: maxTries, committing: true} // or the server has ended
 			if ctx.Err() != nil {
 				ended.most = maxLostInHook
 			}
@@ -51,13 +51,13 @@ func (r *runner) hooked(ctx context.Context, g *group, waiting bool) (held []*op
 	}
 	rollbackTx(ctx, tx)
 	outOfTime := g.hooked && !committing && ctx.Err() != nil
-	if r.pipe.react(err) == lost && (outOfTime || !r.pg.IsClosed()) { // it only looks like an outage, after SQL that is not ours
+	if r.pipe.react(err) == lost && (outOfTime || !r.pg.IsClosed()) { // not an outage: the user's SQL was the cause
 		err = hookFailure(ctx, r.pg, g.ops[0], err)
 	}
 	return held, err
 }
 
-// rollbackTx rolls back even when the context has ended. When that fails too pgx has closed the connection, which is a rollback.
+// rollbackTx rolls back even if the context has ended. If that fails, pgx has closed the connection.
 func rollbackTx(ctx context.Context, tx pgx.Tx) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
@@ -94,7 +94,7 @@ func (pipe *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared) 
 		rollbackTx(ctx, point)
 		r := pipe.react(err)
 		if r == noPartition {
-			// Here, because the caller's transaction may have a lock already with which it would not hear of what others make.
+			// In this transaction, because it may hold a lock for which another session's partition would stay invisible.
 			makeErr := pgx.BeginFunc(ctx, tx, func(point pgx.Tx) error {
 				_, err := point.Exec(ctx, pipe.stmts.Partition, pgx.QueryExecModeExec, g.now, false)
 				return err
@@ -113,21 +113,20 @@ func (pipe *Pipeline) RunTx(ctx context.Context, tx pgx.Tx, p *decide.Prepared) 
 	}
 }
 
-// txMode says how a command runs in a transaction, by whose that is.
+// txMode describes the transaction in which a command runs.
 type txMode struct {
 	waiting  bool            // wait for the instance, instead of returning the command as held
-	settings *rows.Statement // ours, to which a hook must not be bound; nil: it is the caller's own transaction
+	settings *rows.Statement // of the pipeline, which a hook must not inherit; nil in the caller's own transaction
 	identity [][]byte        // the session's user and role, which a hook may change; nil as settings
 }
 
-// set queues our settings for what follows.
 func (m txMode) set(conn *rows.Conn) {
 	if m.settings != nil {
 		conn.Queue(m.settings, nil, nil)
 	}
 }
 
-// inTx does the steps of a group of one in an open transaction.
+// inTx executes the steps of a group of one in an open transaction.
 func (pipe *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *group, m txMode) (held []*op, err error) {
 	defer g.release()
 	m.set(conn)
@@ -169,7 +168,7 @@ func (pipe *Pipeline) inTx(ctx context.Context, tx pgx.Tx, conn *rows.Conn, g *g
 	return nil, conn.Send(ctx)
 }
 
-// runHook runs the user's SQL behind a savepoint, and makes a refusal of the decision when it refuses.
+// runHook runs the user's SQL after a savepoint. A GuardRefused error replaces the decision by a refusal.
 func (pipe *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode) error {
 	o, t := g.ops[0], g.parts[0]
 	if o.decision.Step == nil || o.decision.Step.Hook == nil {
@@ -217,7 +216,7 @@ func (pipe *Pipeline) runHook(ctx context.Context, tx pgx.Tx, g *group, m txMode
 	return nil
 }
 
-// call runs the hook. An error of the user's code fails only this command.
+// call runs the hook and recovers its panic.
 func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
@@ -231,18 +230,18 @@ func call(ctx context.Context, hook Hook, tx pgx.Tx, o *op) (err error) {
 	return hookFailure(ctx, tx.Conn(), o, err)
 }
 
-// hookLostError is the end of a connection while it ran the user's SQL.
+// hookLostError reports that the connection ended during the user's SQL.
 type hookLostError struct {
 	err        error
-	most       int  // how often a command is tried that ends so
-	committing bool // what that SQL has put off to the commit, which may have been made
+	most       int  // maximum number of attempts
+	committing bool // during the commit, whose outcome is unknown
 }
 
 func (e *hookLostError) Error() string {
 	return "the connection ended in the transition's own SQL: " + e.err.Error()
 }
 
-// answer is what the caller gets when that happened too often.
+// answer returns the error for the caller after too many attempts.
 func (e *hookLostError) answer() *workflow.Error {
 	message := "the connection to the database ended each time the transition's own SQL ran; nothing was done"
 	if e.committing {

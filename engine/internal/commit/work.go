@@ -4,10 +4,10 @@ import (
 	"time"
 )
 
-// work is a committer's place at the queue: the group that it has, if it has one.
+// work is the state of a committer: the group that it runs, if any.
 type work struct {
 	ops      []*op
-	routes   []uint64 // of the ops, also when those are settled
+	routes   []uint64 // of the ops, also after those are settled
 	since    time.Time
 	patience time.Duration
 	alarm    *time.Timer // goes off when the group is late
@@ -46,14 +46,14 @@ func (q *queue) next(w *work) bool {
 	}
 }
 
-// gather takes a group off the front. What is of a route at work is parked.
+// gather takes a group from the front. Ops of a route that is running are parked.
 func (q *queue) gather(w *work) bool {
 	bytes, scanned := 0, 0
 	for q.items.n > 0 && len(w.ops) < q.limits.GroupSize && (len(w.ops) == 0 || bytes < q.limits.GroupBytes) {
 		o := q.items.popFront()
 		if list, busy := q.busy[o.route]; busy {
 			q.park(list, o)
-			if scanned++; scanned > 2*q.limits.GroupSize { // one route may have all that waits
+			if scanned++; scanned > 2*q.limits.GroupSize { // one route may have all waiting ops
 				break
 			}
 			continue
@@ -65,7 +65,7 @@ func (q *queue) gather(w *work) bool {
 	return len(w.ops) > 0
 }
 
-// park lets an op wait for the end of the group that has its route.
+// park makes an op wait for the end of the group with its route.
 func (q *queue) park(list *opList, o *op) {
 	if list == nil {
 		list = &opList{}
@@ -75,7 +75,6 @@ func (q *queue) park(list *opList, o *op) {
 	q.parked++
 }
 
-// begin notes that the committer is at work.
 func (q *queue) begin(w *work) {
 	for _, route := range w.routes {
 		q.busy[route] = nil
@@ -94,7 +93,7 @@ func (q *queue) begin(w *work) {
 	}
 }
 
-// atWork counts the committers that have a group, or wait for one, and the time in which there are some.
+// atWork counts the committers that have a group or wait for one, and the time with at least one.
 func (q *queue) atWork(more int) {
 	now := time.Now()
 	if q.working > 0 {
@@ -104,16 +103,16 @@ func (q *queue) atWork(more int) {
 	q.working += more
 }
 
-// patience is how long a group may take before another committer starts.
+// patience returns how long a group may take before another committer starts.
 func (q *queue) patience() time.Duration {
 	return min(max(2*q.duration, q.leastPatience), q.mostPatience)
 }
 
-// beLate notes that the committer's group takes long.
+// beLate marks the committer's group as late.
 func (q *queue) beLate(w *work) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if w.late || len(w.routes) == 0 || time.Since(w.since) < w.patience { // that was the group before
+	if w.late || len(w.routes) == 0 || time.Since(w.since) < w.patience { // the alarm was for the group before
 		return
 	}
 	w.late = true
@@ -123,7 +122,7 @@ func (q *queue) beLate(w *work) {
 	}
 }
 
-// end releases the routes of the committer's group, and moves the commands that waited for them to the front.
+// end releases the routes of the committer's group, and moves the ops that waited for them to the front.
 func (q *queue) end(w *work) {
 	w.alarm.Stop()
 	q.atWork(-1)
@@ -152,23 +151,23 @@ func (q *queue) end(w *work) {
 // shares its logs waits for a fraction of the duration of a group, and only as long as that brings commands.
 type siblings struct {
 	heads    map[string]int64 // of the logs, after this node's newest groups
-	others   float64          // of those groups, the share before which others have written
+	others   float64          // the share of those groups before which other nodes have written
 	expected int              // the number of commands for which the committer waits; 0 means that none waits
-	here     chan struct{}    // one token: they do
-	vain     int              // how often in turn they did not come
+	here     chan struct{}    // one token: enough of them have come
+	vain     int              // consecutive waits in vain
 	skip     int              // groups before the next wait
 }
 
 const (
-	fewSiblings = 8   // of fewer nobody is waited for
-	mostHeads   = 256 // that are remembered
+	fewSiblings = 8   // fewer are not waited for
+	mostHeads   = 256 // entries of heads
 	mostWait    = 5 * time.Millisecond
 )
 
 // shared reports whether other nodes write the same logs.
 func (s *siblings) shared() bool { return s.others >= 0.5 }
 
-// wrote notes a group of this node's.
+// wrote records the log positions of a committed group, to find out whether other nodes write between them.
 func (q *queue) wrote(parts []*part) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

@@ -18,12 +18,11 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// writes reports whether the group has anything to write.
 func (g *group) writes() bool {
 	return slices.ContainsFunc(g.parts, func(t *part) bool { return len(t.stored) > 0 })
 }
 
-// fill turns what the group decided into rows, each table's in lock order.
+// fill converts the decisions of the group into rows, in lock order.
 func (g *group) fill() error {
 	for _, span := range g.spans() {
 		s := setsPool.Get().(*sets)
@@ -142,7 +141,7 @@ func addSorted[T any](into *store.Rows[T], t *part, list []T, compare func(a, b 
 	return nil
 }
 
-// rowOf is the row of a command that was decided just now; in flight, with a worker of this node where one is reserved.
+// rowOf returns the row of a decided command, leased if a worker of this node is reserved.
 func (g *group) rowOf(o *op) store.Command {
 	c := store.Command{Row: decide.RowOf(o.p, &o.decision, g.config.Definitions.Horizons, g.now)}
 	if d := &o.decision; o.p.Resumed == nil && d.Plain && d.Flight == nil {
@@ -158,8 +157,8 @@ func compareKey(scopeA, keyA, scopeB, keyB string) int {
 	return cmp.Or(cmp.Compare(scopeA, scopeB), cmp.Compare(keyA, keyB))
 }
 
-// queueWrites queues the statements that write a group, kind by kind. The last of a kind that others may hold for long is the log's head;
-// it alone may take its time, because a commit may.
+// queueWrites queues the statements of a group by kind. The last kind that others may lock for long is the log's head, with a timeout of
+// its own.
 func queueWrites(conn *rows.Conn, s *Statements, g *group) {
 	queueStates(conn, s, g)
 	if g.count() > 0 {
@@ -179,7 +178,7 @@ func queueWrites(conn *rows.Conn, s *Statements, g *group) {
 	}
 }
 
-// readHead takes a row of the statement that moves the logs.
+// readHead reads a result row of the statement that moves the logs.
 func (s *sets) readHead(row *rows.Row) error {
 	place, base := row.Int8(), row.Int8()
 	if err := row.Err(); err != nil {
@@ -222,7 +221,6 @@ func queueStates(conn *rows.Conn, s *Statements, g *group) {
 	}
 }
 
-// count is the number of transitions of the group.
 func (g *group) count() (n int) {
 	for _, t := range g.parts {
 		n += len(t.steps)
@@ -230,7 +228,7 @@ func (g *group) count() (n int) {
 	return n
 }
 
-// keys are the distinct keys of a part, in lock order.
+// keys returns the distinct keys of a part in lock order.
 func (t *part) keys() []commandKey {
 	list := make([]commandKey, 0, len(t.keyStates))
 	for k := range t.keyStates {
@@ -240,12 +238,11 @@ func (t *part) keys() []commandKey {
 	return list
 }
 
-// params joins lists of parameters.
 func params(lists ...[][]byte) [][]byte { return slices.Concat(lists...) }
 
 func int8Param(n int) []byte { return binary.BigEndian.AppendUint64(nil, uint64(n)) }
 
-// sets are what a group decided of some tenants, as rows, those of each statement in lock order: by tenant, and then by their keys.
+// sets holds the rows to write for some tenants, in lock order: by tenant, then by key.
 type sets struct {
 	parts                       []*part
 	created                     *store.Rows[transitions.Instance]
@@ -260,7 +257,6 @@ type sets struct {
 	moved                       []*part // those with moves
 }
 
-// setsPool keeps the memory of sets.
 var setsPool = sync.Pool{New: func() any {
 	return &sets{
 		created:         store.Created(),
@@ -280,7 +276,7 @@ var setsPool = sync.Pool{New: func() any {
 	}
 }}
 
-// release gives the memory of the group's rows back.
+// release returns the memory of the rows to the pool.
 func (g *group) release() {
 	for _, s := range g.sets {
 		clear(s.moved)
@@ -298,7 +294,6 @@ func (s *sets) reset() {
 	}
 }
 
-// formOf is how a statement takes rows of these tenants.
 func formOf(parts []*part) rows.Form {
 	if len(parts) == 1 {
 		return rows.OneTenant
@@ -306,7 +301,7 @@ func formOf(parts []*part) rows.Form {
 	return rows.ManyTenants
 }
 
-// args are the parameters of a statement that takes rows of these tenants: the tenant, where it is one, first and then the rows.
+// args returns the parameters of a statement for rows of these tenants: the tenant if there is only one, first, and the rows.
 func args(parts []*part, set *rows.Set, first ...[]byte) [][]byte {
 	form := formOf(parts)
 	if form == rows.ManyTenants {

@@ -28,7 +28,7 @@ func (r *Runner) claim(ctx context.Context, chosen []store.Candidate) (claimed i
 			r.askLater(c.Ref, c.Attempt+1, time.Time{})
 		}
 		r.mu.Unlock()
-		if err := r.returnUnheard(ctx); err != nil {
+		if err := r.returnAmbiguous(ctx); err != nil {
 			r.config.Log.Warn("cannot ask for leases", "error", err)
 		}
 	}
@@ -82,10 +82,10 @@ func (r *Runner) lease(ctx context.Context, chosen []store.Candidate) (flights [
 // created, if that commit was to create it; else zero. r.mu is held.
 func (r *Runner) askLater(ref transitions.Ref, attempt int, created time.Time) {
 	f := &flight{InFlight: decide.InFlight{Ref: ref, Attempt: attempt}, kept: time.Now()}
-	r.poller.unheard = append(r.poller.unheard, &leaseUpdate{flight: f, created: created})
+	r.poller.ambiguous = append(r.poller.ambiguous, &leaseUpdate{flight: f, created: created})
 }
 
-// returnUnheard releases leases that this node took in commits and claims of unknown outcome. Their attempts have not begun.
+// returnAmbiguous releases leases that this node took in commits and claims of unknown outcome. Their attempts have not begun.
 //
 // If the commit created the command, the time of creation distinguishes it from another with the same key. The database is queried until
 // the lease would have expired, because the commit may become visible later.
@@ -94,10 +94,10 @@ func (r *Runner) askLater(ref transitions.Ref, attempt int, created time.Time) {
 // this query, and the pipeline's lease ends only after the pipeline reported the attempt.
 //
 // The lease expires if the database commits later than that, or if the node ends before the answer.
-func (r *Runner) returnUnheard(ctx context.Context) error {
+func (r *Runner) returnAmbiguous(ctx context.Context) error {
 	r.mu.Lock()
-	list := r.poller.unheard
-	r.poller.unheard = nil
+	list := r.poller.ambiguous
+	r.poller.ambiguous = nil
 	r.mu.Unlock()
 	if len(list) == 0 {
 		return nil
@@ -110,7 +110,7 @@ func (r *Runner) returnUnheard(ctx context.Context) error {
 	if err != nil {
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.poller.unheard = append(list, r.poller.unheard...)
+		r.poller.ambiguous = append(list, r.poller.ambiguous...)
 		return err
 	}
 	for n := range held {
@@ -120,7 +120,7 @@ func (r *Runner) returnUnheard(ctx context.Context) error {
 	defer r.mu.Unlock()
 	for _, n := range list {
 		if !held[n] && !n.created.IsZero() && time.Since(n.kept) < r.config.Lease {
-			r.poller.unheard = append(r.poller.unheard, n)
+			r.poller.ambiguous = append(r.poller.ambiguous, n)
 		}
 	}
 	return nil

@@ -310,11 +310,11 @@ func TestAmbiguousLease_Released(t *testing.T) {
 	insert(t, pool, mine, others)
 	var created time.Time
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command WHERE key = 'a'").Scan(&created))
-	unheard := func(r row, created time.Time) decide.FlightUpdate {
-		return decide.FlightUpdate{Unheard: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}
+	ambiguous := func(r row, created time.Time) decide.FlightUpdate {
+		return decide.FlightUpdate{Ambiguous: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}
 	}
 	before := created.Add(-time.Second)
-	n.Updated([]decide.FlightUpdate{unheard(others, before), unheard(mine, before), unheard(mine, created)})
+	n.Updated([]decide.FlightUpdate{ambiguous(others, before), ambiguous(mine, before), ambiguous(mine, created)})
 	eventually(t, "it is done", func() bool { return len(n.ended()) > 0 && n.Stats().Busy == 0 })
 	if o := n.ended()[0]; len(n.ended()) != 1 || o.Key != "a" || o.Resumed.Attempt != 2 {
 		t.Errorf("attempt %d of %s has ended", o.Resumed.Attempt, o.Key)
@@ -332,7 +332,7 @@ func TestAmbiguousLease_PolledUntilExpiry(t *testing.T) {
 	insert(t, pool, r)
 	var created time.Time
 	require.NoError(t, pool.QueryRow(t.Context(), "SELECT created_at FROM pawl.command").Scan(&created))
-	n.Updated([]decide.FlightUpdate{{Unheard: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}})
+	n.Updated([]decide.FlightUpdate{{Ambiguous: true, InFlight: decide.InFlight{Ref: r.ref(), Attempt: 1, CreatedAt: created}}})
 	eventually(t, "it has asked twice", func() bool { return n.asked.Count(heldAsked) > 1 })
 	exec(t, pool, "UPDATE pawl.command SET claimed_by = $1", n.name)
 	eventually(t, "it is done", func() bool { return len(n.ended()) == 1 && n.Stats().Busy == 0 })

@@ -44,13 +44,13 @@ func (r *Runner) Updated(list []decide.FlightUpdate) {
 	var changed []transitions.Ref
 	for i := range list {
 		l := &list[i]
-		if l.Receipt != nil || l.Stop || !l.Unheard && (l.Attempt > 1 || l.Attempt == 1 && !l.Leased) {
+		if l.Receipt != nil || l.Stop || !l.Ambiguous && (l.Attempt > 1 || l.Attempt == 1 && !l.Leased) {
 			changed = append(changed, l.Ref)
 		}
 		switch {
 		case l.Receipt != nil:
 			r.config.Watchers.Ended(l.Ref, *l.Receipt)
-		case l.Unheard:
+		case l.Ambiguous:
 			r.mu.Lock()
 			r.askLater(l.Ref, l.Attempt, l.CreatedAt)
 			r.want(false)

@@ -75,7 +75,7 @@ func (r *Runner) keep(ctx context.Context) {
 		case <-r.keeper.woken:
 		case <-timer.C:
 		case <-r.keeper.drained:
-			if err := r.returnUnheard(ctx); err != nil {
+			if err := r.returnAmbiguous(ctx); err != nil {
 				r.config.Log.Warn("cannot ask for leases", "error", err)
 			}
 			r.write(ctx, r.gather(time.Now().Add(retryGap), false)) // also what could not be written a moment ago

@@ -143,7 +143,7 @@ func (r *Runner) pause(most time.Duration) time.Duration {
 
 // poll finds due work, claims it and begins to work on it. tick: it is the regular poll.
 func (r *Runner) poll(ctx context.Context, q store.PollRequest, tick bool) error {
-	err := r.returnUnheard(ctx)
+	err := r.returnAmbiguous(ctx)
 	var found []store.Candidate
 	if err == nil {
 		found, err = r.findDue(ctx, q)

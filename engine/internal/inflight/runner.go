@@ -114,7 +114,7 @@ type poller struct {
 	pauses  pauses
 
 	// Guarded by Runner.mu:
-	unheard     []*leaseUpdate // what commits and claims may have leased whose answers were lost
+	ambiguous   []*leaseUpdate // what commits and claims may have leased whose answers were lost
 	running     bool
 	wanted      wanted
 	emptyClaims int // claims in a row that got nothing

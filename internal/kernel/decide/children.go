@@ -48,7 +48,8 @@ func (d *Decision) startChildren(newest func(name string) *workflow.Workflow, ta
 
 func (s *starter) start(d *Decision) *workflow.Error {
 	if d.past && len(d.spawns) > 0 {
-		return invalid("%q starts another instance, which would begin now; import that by itself, and this by a transition that does not", d.Entry.Transition)
+		return invalid("%q starts another instance, which would begin now; import that by itself, and this by a transition that does not",
+			d.Entry.Transition)
 	}
 	for n, one := range d.spawns {
 		if s.left--; s.left < 0 {
@@ -83,8 +84,8 @@ func (s *starter) child(d *Decision, ordinal int, asked workflow.Spawned) (Child
 	p := &Prepared{Creates: true, Command: transitions.Command{
 		Tenant: parent.Tenant, Key: fmt.Sprintf("%d-%d", parent.Version, ordinal),
 		Workflow: asked.Workflow, Transition: asked.Transition, BusinessKey: asked.BusinessKey, Payload: asked.Payload,
-		Actor: d.Entry.Actor, Roles: []string{transitions.AnyRole}, Options: transitions.Options{Scope: transitions.Reserved + "child:" + parent.ID.String(),
-			Proof: d.Entry.Proof, Trace: d.Events[0].Trace},
+		Actor: d.Entry.Actor, Roles: []string{transitions.AnyRole}, Options: transitions.Options{
+			Scope: transitions.Reserved + "child:" + parent.ID.String(), Proof: d.Entry.Proof, Trace: d.Events[0].Trace},
 	}}
 	err := p.check()
 	if err == nil {

@@ -89,13 +89,13 @@ type InFlight struct {
 
 // FlightUpdate is a command in flight that a commit has begun, changed or ended.
 type FlightUpdate struct {
-	InFlight // Definition and Data only where Leased
-	Status   transitions.Status
-	Leased   bool                 // a worker of this node was reserved, and holds the lease
-	Since    time.Time            // where Leased: by the node's own clock, before the message was sent that took the lease
-	Unheard  bool                 // this node may hold the lease: the outcome of the commit is unknown, and the attempt has not begun
-	Stop     bool                 // whoever works on it should stop; only Ref is set
-	Receipt  *transitions.Receipt // the answer, where it has ended
+	InFlight  // Definition and Data only where Leased
+	Status    transitions.Status
+	Leased    bool                 // a worker of this node was reserved, and holds the lease
+	Since     time.Time            // where Leased: by the node's own clock, before the message was sent that took the lease
+	Ambiguous bool                 // this node may hold the lease: the outcome of the commit is unknown, and the attempt has not begun
+	Stop      bool                 // whoever works on it should stop; only Ref is set
+	Receipt   *transitions.Receipt // the answer, where it has ended
 }
 
 // Asked decodes the request.
@@ -344,7 +344,8 @@ func (p *Prepared) importable(step *workflow.Step, now time.Time) *workflow.Erro
 		return invalid("the command has happened at %s, which is later than now",
 			p.HappenedAt.Format(time.RFC3339))
 	case step.Work != nil:
-		return invalid("%q does something outside, which would happen once more; import what has come of it by a transition that does not", step.Name)
+		return invalid("%q does something outside, which would happen once more; import what has come of it by a transition that does not",
+			step.Name)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package decide
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -31,8 +30,8 @@ func MigrationScope(batch int64) string {
 	return transitions.Reserved + "migration:" + strconv.FormatInt(batch, 10)
 }
 
-// MigrateOne is Operate for an instance of a batch migration. Its key is kept for at least 30 days, because a batch may wait for longer than
-// the workflow keeps its keys, and retries instances without a key.
+// MigrateOne is Operate for an instance of a batch migration. Its key is kept for at least 30 days, because a batch may wait for longer
+// than the workflow keeps its keys, and retries instances without a key.
 func MigrateOne(c transitions.Command, o transitions.Operation, batch int64, plan *workflow.Migration) (*Prepared, error) {
 	c.Scope, c.Key = MigrationScope(batch), c.Instance.String()
 	rememberLong(&c, plan.To)
@@ -87,8 +86,13 @@ func (p *Prepared) checkOperation() error {
 	if problem := transitions.TextProblem(o.Reason, transitions.MaxReason); problem != "" {
 		return invalid("the reason %s", problem)
 	}
-	onInstance := slices.Contains([]transitions.Action{transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct}, o.Action)
-	onCommand := slices.Contains([]transitions.Action{transitions.Retry, transitions.Resolve, transitions.Abandon}, o.Action)
+	var onInstance, onCommand bool
+	switch o.Action {
+	case transitions.Pause, transitions.Resume, transitions.Migrate, transitions.Correct:
+		onInstance = true
+	case transitions.Retry, transitions.Resolve, transitions.Abandon:
+		onCommand = true
+	}
 	corrects := o.State != "" || o.Data != nil
 	switch {
 	case !onInstance && !onCommand:

@@ -73,9 +73,9 @@ func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID
 	return p, nil
 }
 
-// Resolve decodes the payload and sets the instance, the scope and the fingerprint. newest is the default version of the workflow, older are
-// other versions that instances may have, newest first. newID returns the id of an instance that is created without a business key. After
-// an error p is unchanged, and can be resolved with other versions.
+// Resolve decodes the payload and sets the instance, the scope and the fingerprint. newest is the default version of the workflow, older
+// are other versions that instances may have, newest first. newID returns the id of an instance that is created without a business key.
+// After an error p is unchanged, and can be resolved with other versions.
 //
 // Errors: TransitionNotFound, InvalidPayload, InvalidRequest; Internal for a panic in the payload's own decoding.
 func (p *Prepared) Resolve(newID func() uuid.UUID, newest *workflow.Workflow, older ...*workflow.Workflow) (err error) {

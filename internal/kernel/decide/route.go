@@ -59,8 +59,8 @@ func MessageRoutes(first []*workflow.Workflow, others func(name string) []*workf
 // PrepareMessage prepares the command for a message by the first route that accepts it. newID is as in Resolve. Its instance and payload
 // may change with the code, but not its key and fingerprint. Its tombstone is kept for at least 30 days.
 //
-// Errors: workflow.ErrIgnored for a message without effect; MessageNotTaken; those of Accept and Resolve for a message that was accepted and cannot
-// become a command.
+// Errors: workflow.ErrIgnored for a message without effect; MessageNotTaken; those of Accept and Resolve for a message that was accepted
+// and cannot become a command.
 func PrepareMessage(m transitions.Message, routes []MessageRoute, newID func() uuid.UUID) (*Prepared, error) {
 	if err := m.Check(); err != nil {
 		return nil, err
