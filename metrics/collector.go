@@ -1,6 +1,5 @@
-// Package metrics exports metrics of an engine for Prometheus: counters since its start, and the
-// state of keys and sinks in the database. [Table] lists all metrics and is the source of the table
-// in the documentation.
+// Package metrics exports metrics of an engine for Prometheus: counters since its start, and the state of keys and sinks in the database.
+// [Table] lists all metrics and is the source of the table in the documentation.
 //
 // A [Collector] registers with any registry of Prometheus' client. Reads of the database during a
 // scrape are bounded and cached for some seconds, so frequent scrapes do not increase the load.
@@ -44,8 +43,7 @@ type Engine interface {
 
 // Config configures the reads of the database. The zero value is sensible.
 type Config struct {
-	// Every is how long a read is cached, at least 20 times its duration, up to 1 minute. Defaults
-	// to 5 seconds.
+	// Every is how long a read is cached, at least 20 times its duration, up to 1 minute. Defaults to 5 seconds.
 	Every time.Duration
 
 	RetentionEvery time.Duration // same for the state of retention, which is expensive and changes slowly; defaults to 1 minute

@@ -59,8 +59,7 @@ func write(t *testing.T, e *engine.Engine, tenant, scope, key string) {
 	require.NoError(t, err)
 }
 
-// A value that falls to 0 is exported as 0. If it were missing, sums and alerts would use its last
-// value.
+// A value that falls to 0 is exported as 0. If it were missing, sums and alerts would use its last value.
 func TestEmptyKindIsExportedAsZero(t *testing.T) {
 	none := func(*workflow.Call, *note, workflow.None) error { return nil }
 	e := started(t, workflow.Define("draft", 1, workflow.Start("begin", "begun", none),
@@ -208,8 +207,7 @@ func TestReadsAreCachedAndFailuresCounted(t *testing.T) {
 		testutil.CollectAndCount(c)
 	}
 	assert.Equal(t, 1, f.reads, "ten scrapes read times")
-	// anew scrapes until the keys have been read again, which is delayed after a slow read, and
-	// returns the number of the given metrics.
+	// anew scrapes until the keys have been read again, which is delayed after a slow read, and returns the number of the given metrics.
 	anew := func(names ...string) (n int) {
 		t.Helper()
 		for before, limit := f.reads, time.Now().Add(3*time.Minute); f.reads == before; {

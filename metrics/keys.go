@@ -73,9 +73,8 @@ var (
 	instancesEstimated = sharedGauge("pawl_instances_estimated", "How many of the values of pawl_instances are estimates.")
 )
 
-// remembered adds kinds with zero instances that an earlier read has seen, because a series that
-// ends would keep its last value in sums and alerts for a while. Their number is bounded by the
-// states of the workflows' versions. It is for one reading.
+// remembered adds kinds with zero instances that an earlier read has seen, because a series that ends would keep its last value in sums and
+// alerts for a while. Their number is bounded by the states of the workflows' versions. It is for one reading.
 func remembered(read func(context.Context) (inspect.Counts, error)) func(context.Context) (inspect.Counts, error) {
 	seen := map[inspect.InstanceCount]bool{}
 	return func(ctx context.Context) (inspect.Counts, error) {

@@ -58,8 +58,7 @@ func (m *Requests) Collect(ch chan<- prometheus.Metric) {
 	m.took.Collect(ch)
 }
 
-// Observe measures the requests of next. The route is the matching pattern of the http.ServeMux in
-// next, or "none".
+// Observe measures the requests of next. The route is the matching pattern of the http.ServeMux in next, or "none".
 func (m *Requests) Observe(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
@@ -81,8 +80,7 @@ type statusWriter struct {
 	written bool
 }
 
-// WriteHeader records the status. It ignores informational statuses except 101, which ends HTTP on
-// the connection.
+// WriteHeader records the status. It ignores informational statuses except 101, which ends HTTP on the connection.
 func (s *statusWriter) WriteHeader(status int) {
 	if !s.written && (status >= 200 || status == http.StatusSwitchingProtocols) {
 		s.status, s.written = status, true
@@ -172,8 +170,7 @@ func Memory(stats func() MemoryStats) prometheus.Collector {
 	})
 }
 
-// Refusals counts rejected callers and exports the state of verification keys. It is safe for
-// concurrent use.
+// Refusals counts rejected callers and exports the state of verification keys. It is safe for concurrent use.
 type Refusals struct {
 	Keys    func() TokenKeys // state of the identity provider's keys; nil without tokens; set before the first scrape
 	APIKeys func() APIKeys   // state of the API keys; nil without API keys; set before the first scrape

@@ -65,9 +65,8 @@ func CommandLine(workflows ...workflow.Source) *cobra.Command {
 	return root
 }
 
-// Execute runs the command that the process's arguments name, prints a failure
-// to standard error, and returns the exit code. SIGINT and SIGTERM cancel the
-// command's context; a second one ends the process at once.
+// Execute runs the command that the process's arguments name, prints a failure to standard error, and returns the exit code. SIGINT and
+// SIGTERM cancel the command's context; a second one ends the process at once.
 func Execute(root *cobra.Command) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()

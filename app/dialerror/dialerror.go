@@ -1,4 +1,4 @@
-// Package dialerror is how an error of connecting to a database is told: in one line.
+// Package dialerror formats connection errors of databases in one line.
 package dialerror
 
 import (
@@ -6,8 +6,7 @@ import (
 	"strings"
 )
 
-// OneLine is an error whose text has one line. The driver gives a line to every address that it tried, and tries each with and
-// without TLS: what is said twice is told once.
+// OneLine returns an error whose text is one line without repetitions. The driver has a line for each address, with and without TLS.
 func OneLine(err error) error { return oneLine{err} }
 
 type oneLine struct{ error }

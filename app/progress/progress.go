@@ -1,5 +1,4 @@
-// Package progress shows how far long work has come: one line that is written
-// anew on a terminal, and a line every few seconds elsewhere.
+// Package progress prints the progress of a long task: a line that is rewritten on a terminal, or a line every few seconds.
 package progress
 
 import (
@@ -12,7 +11,7 @@ import (
 	"time"
 )
 
-// How often something is written.
+// Intervals of output.
 const (
 	redrawEvery = 100 * time.Millisecond
 	lineEvery   = 5 * time.Second
@@ -31,11 +30,10 @@ type Meter struct {
 	now      func() time.Time
 	began    time.Time
 	next     time.Time
-	width    int // of the line that is on the terminal
+	width    int // of the line on the terminal
 }
 
-// New begins to measure. total is how much there is to do, 0 where that is not
-// known; unit names what is counted, in the plural. out is usually os.Stderr.
+// New returns a meter. total is zero if it is unknown; unit is a noun in the plural. out is usually os.Stderr.
 func New(out io.Writer, work, unit string, total int64) *Meter {
 	return newMeter(out, work, unit, total, Terminal(out), time.Now)
 }
@@ -46,7 +44,7 @@ func newMeter(out io.Writer, work, unit string, total int64, terminal bool, now 
 	return m
 }
 
-// Terminal reports whether what is written goes to a terminal.
+// Terminal reports whether w is a terminal.
 func Terminal(out io.Writer) bool {
 	f, ok := out.(*os.File)
 	if !ok {
@@ -56,7 +54,7 @@ func Terminal(out io.Writer) bool {
 	return err == nil && info.Mode()&os.ModeCharDevice != 0
 }
 
-// Set says how much is done.
+// Set sets the amount that is done.
 func (m *Meter) Set(done int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -64,7 +62,7 @@ func (m *Meter) Set(done int64) {
 	m.tick()
 }
 
-// Add says how much more is done.
+// Add adds to the amount that is done.
 func (m *Meter) Add(n int64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -72,7 +70,7 @@ func (m *Meter) Add(n int64) {
 	m.tick()
 }
 
-// Stop takes the line off the terminal. It may be called twice.
+// Stop removes the line from the terminal. It may be called twice.
 func (m *Meter) Stop() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -107,7 +105,7 @@ func (m *Meter) tick() {
 
 func (m *Meter) write(s string) { _, _ = io.WriteString(m.out, s) }
 
-// line is what is written, in ASCII so that its length is its width.
+// line returns the output in ASCII, so that its length is its width.
 func (m *Meter) line(elapsed time.Duration) string {
 	rate := float64(m.done) / elapsed.Seconds()
 	var b strings.Builder
@@ -124,7 +122,7 @@ func (m *Meter) line(elapsed time.Duration) string {
 	return b.String()
 }
 
-// Grouped writes a number with a comma between thousands.
+// Grouped formats a number with commas between thousands.
 func Grouped(n int64) string {
 	s := strconv.FormatInt(n, 10)
 	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {

@@ -13,26 +13,25 @@ import (
 	"time"
 )
 
-// The variables by which systemd says what it wants to know.
+// The environment variables of systemd.
 const (
 	envSocket   = "NOTIFY_SOCKET"
-	envWatchdog = "WATCHDOG_USEC" // the longest time between two signs of life, in microseconds
-	envPID      = "WATCHDOG_PID"  // whose they are to be
+	envWatchdog = "WATCHDOG_USEC" // maximum interval of watchdog signals, in microseconds
+	envPID      = "WATCHDOG_PID"  // process that sends them
 )
 
 // Notifier sends notifications to systemd. It is a no-op if NOTIFY_SOCKET is unset. Errors are logged: they do not end the service.
 type Notifier struct {
-	socket string        // "" for nobody
-	every  time.Duration // between two signs of life; 0 where none are wanted
+	socket string        // "" for none
+	every  time.Duration // interval of watchdog signals; zero for none
 	log    *slog.Logger
 
-	alive   chan struct{} // closed by Close; nil before Ready, or where no signs are wanted
+	alive   chan struct{} // closed by Close; nil before Ready or without a watchdog
 	waits   sync.WaitGroup
 	closing sync.Once
 }
 
-// FromEnvironment takes what systemd says from the environment, and out of it: a PostgreSQL that this process starts would
-// say in its place that it is ready.
+// FromEnvironment reads the environment variables of systemd and unsets them: a PostgreSQL that this process starts would use them.
 func FromEnvironment(log *slog.Logger) *Notifier {
 	n := &Notifier{socket: os.Getenv(envSocket), log: log}
 	wanted, err := strconv.ParseInt(os.Getenv(envWatchdog), 10, 64)
@@ -40,14 +39,13 @@ func FromEnvironment(log *slog.Logger) *Notifier {
 		n.every = time.Duration(wanted) * time.Microsecond / 3
 	}
 	for _, name := range []string{envSocket, envWatchdog, envPID} {
-		_ = os.Unsetenv(name) // which fails for no such name
+		_ = os.Unsetenv(name) // cannot fail for these names
 	}
 	return n
 }
 
-// Ready says that the service serves, and in a few words what, and begins to give signs of life where they are wanted: that
-// this process runs. A database that is away, or more requests than can be served, must not end in a restart, so a sign says
-// nothing of them.
+// Ready reports that the service is ready, with a status, and starts watchdog signals if systemd requests them. They only prove that the
+// process runs: an outage of the database or overload must not cause a restart.
 func (n *Notifier) Ready(status string) {
 	n.tell("READY=1\nSTATUS=" + strings.ReplaceAll(status, "\n", " "))
 	if n.socket == "" || n.every <= 0 {
@@ -71,7 +69,7 @@ func (n *Notifier) Ready(status string) {
 // Stopping reports that the service stops. Watchdog signals continue until Close.
 func (n *Notifier) Stopping() { n.tell("STOPPING=1\nSTATUS=stopping") }
 
-// Close ends the signs of life. It may be called twice.
+// Close stops the watchdog signals. It may be called twice.
 func (n *Notifier) Close() {
 	n.closing.Do(func() {
 		if n.alive != nil {
@@ -81,17 +79,17 @@ func (n *Notifier) Close() {
 	n.waits.Wait()
 }
 
-// tellTimeout bounds the time that a message waits for its receiver.
+// tellTimeout bounds the sending of a message.
 const tellTimeout = time.Second
 
-// tell sends a message. A name that begins with "@" is one in the abstract namespace, as it is for package net.
+// tell sends a message. Names with "@" are in the abstract namespace.
 func (n *Notifier) tell(message string) {
 	if n.socket == "" {
 		return
 	}
 	conn, err := net.DialUnix("unixgram", nil, &net.UnixAddr{Name: n.socket, Net: "unixgram"})
 	if err == nil {
-		// A receiver that does not read, once its queue is full, must not keep the service from stopping.
+		// A receiver with a full queue must not block the service.
 		err = conn.SetWriteDeadline(time.Now().Add(tellTimeout))
 		if err == nil {
 			_, err = conn.Write([]byte(message))

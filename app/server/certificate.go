@@ -10,15 +10,13 @@ import (
 	"time"
 )
 
-// Certificate names the files of a certificate, with those that lead to its root, and
-// of its key, in PEM.
+// Certificate names the files of a certificate chain and its key, in PEM.
 type Certificate struct{ Cert, Key string }
 
-// lookEvery is how soon a file that has changed is noticed.
+// lookEvery is the interval of checks for changed files.
 const lookEvery = time.Second
 
-// certificates are the TLS certificates of files, which are read again after a change. Unusable files are ignored: while two files are
-// replaced, they do not match for a moment.
+// certificates reloads TLS certificates from changed files. Invalid files are ignored: during a replacement the two files may not match.
 //
 // The files are checked for each connection and each request for their state, so no goroutine is needed.
 type certificates struct {
@@ -27,19 +25,19 @@ type certificates struct {
 
 	mu       sync.Mutex
 	current  *tls.Certificate
-	read     [2]os.FileInfo // the files as current was read
+	read     [2]os.FileInfo // the files of current
 	looked   time.Time
-	trouble  string // why the files cannot be used; "" when current is theirs
+	trouble  string // why the files are invalid; "" if current is theirs
 	failures int64
 }
 
-// newCertificates reads the files. Error: they cannot be used.
+// newCertificates reads the files. It returns an error if they are invalid.
 func newCertificates(files Certificate, log *slog.Logger) (*certificates, error) {
 	c := &certificates{files: files, log: log}
 	return c, c.load()
 }
 
-// get is for tls.Config.GetCertificate.
+// get implements tls.Config.GetCertificate.
 func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -47,7 +45,7 @@ func (c *certificates) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.current, nil
 }
 
-// stats is when the certificate ends, and how often new files could not be used.
+// stats returns the end of the certificate, and the number of failed reloads.
 func (c *certificates) stats() (ends time.Time, failures int64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -55,7 +53,7 @@ func (c *certificates) stats() (ends time.Time, failures int64) {
 	return c.current.Leaf.NotAfter, c.failures
 }
 
-// look reads the files if they have changed. A mistake is told and counted once.
+// look reloads changed files. It logs and counts an error once.
 func (c *certificates) look() {
 	if time.Since(c.looked) < lookEvery {
 		return
@@ -75,7 +73,7 @@ func (c *certificates) load() error {
 	c.looked = time.Now()
 	var found [2]os.FileInfo
 	for i, name := range []string{c.files.Cert, c.files.Key} {
-		info, err := os.Stat(name) // before it is read, so that a later change is seen
+		info, err := os.Stat(name) // before reading, to detect later changes
 		if err != nil {
 			return err
 		}
@@ -88,7 +86,7 @@ func (c *certificates) load() error {
 	if err != nil {
 		return fmt.Errorf("%s and %s: %w", c.files.Cert, c.files.Key, err)
 	}
-	if pair.Leaf == nil { // a setting of Go's can leave it out
+	if pair.Leaf == nil { // depends on a GODEBUG setting
 		if pair.Leaf, err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
 			return fmt.Errorf("%s: %w", c.files.Cert, err)
 		}
@@ -103,8 +101,7 @@ func (c *certificates) load() error {
 	return nil
 }
 
-// same reports whether a file has not changed. Some replace it, some write into it, and
-// some have a link lead elsewhere.
+// same reports whether a file is unchanged. Programs replace files, write into them, or change links.
 func same(a, b os.FileInfo) bool {
 	return a != nil && os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hsts has a browser ask over TLS alone, for a year.
+// hsts makes browsers use TLS for a year.
 const hsts = "max-age=31536000"
 
 // known sets the client and the scheme of a request from the headers of a trusted proxy. Such headers of other senders are ignored.
@@ -41,14 +41,14 @@ func ofThisMachine(host string) bool {
 	return err == nil || strings.EqualFold(name, "localhost")
 }
 
-// origin is where a request came from before our proxies.
+// origin is the client side of a request before trusted proxies.
 type origin struct {
-	client      netip.Addr // the zero address where nobody says
-	proto, host string     // "" where nobody says
+	client      netip.Addr // zero if unknown
+	proto, host string     // "" if unknown
 }
 
-// originOf reads what proxies say: Forwarded (RFC 7239), or the headers X-Forwarded-For, -Proto and -Host. It reports false
-// where both are there: a proxy sets one of the two, and passes on the other as the client has made it up.
+// originOf reads Forwarded (RFC 7239), or X-Forwarded-For, -Proto and -Host. It reports false if both are set: a proxy sets one of them,
+// and forwards the other one from the client.
 func originOf(h http.Header, proxies []netip.Prefix) (o origin, ok bool) {
 	forwarded := h.Values("Forwarded")
 	old := len(h.Values("X-Forwarded-For"))+len(h.Values("X-Forwarded-Proto"))+len(h.Values("X-Forwarded-Host")) > 0
@@ -65,8 +65,8 @@ func originOf(h http.Header, proxies []netip.Prefix) (o origin, ok bool) {
 	return o, true
 }
 
-// firstForeign returns the last address that is not a trusted proxy, and its index: a client may have invented the addresses before it. If
-// all are proxies it is the first. If one cannot be parsed, it is the one that a proxy reported.
+// firstForeign returns the last address that is not a trusted proxy, and its index. A client may forge the addresses before it. If all are
+// proxies, it is the first; if one cannot be parsed, the one after it.
 func firstForeign(addresses []string, proxies []netip.Prefix) (found netip.Addr, at int) {
 	at = len(addresses)
 	for i := len(addresses) - 1; i >= 0; i-- {
@@ -82,7 +82,7 @@ func firstForeign(addresses []string, proxies []netip.Prefix) (found netip.Addr,
 	return found, at
 }
 
-// rfc7239 reads what the proxy that the client came to has said of it.
+// rfc7239 reads the element of the proxy that the client connected to.
 func rfc7239(values []string, proxies []netip.Prefix) (o origin) {
 	var elements []map[string]string
 	var addresses []string
@@ -96,7 +96,7 @@ func rfc7239(values []string, proxies []netip.Prefix) (o origin) {
 		addresses = append(addresses, element["for"])
 	}
 	client, at := firstForeign(addresses, proxies)
-	if at == len(elements) { // unknown, or a name that a proxy has made up
+	if at == len(elements) { // unknown, or an obfuscated name
 		at = len(elements) - 1
 	}
 	if at >= 0 {
@@ -106,7 +106,7 @@ func rfc7239(values []string, proxies []netip.Prefix) (o origin) {
 	return o
 }
 
-// items splits lists, but not within quotes.
+// items splits lists outside of quotes.
 func items(values []string, separator byte) (all []string) {
 	for _, text := range values {
 		quoted, begin := false, 0
@@ -123,7 +123,7 @@ func items(values []string, separator byte) (all []string) {
 	return all
 }
 
-// last is what the nearest proxy says.
+// last returns the value of the nearest proxy.
 func last(values []string) string {
 	all := items(values, ',')
 	if len(all) == 0 {
@@ -132,7 +132,7 @@ func last(values []string) string {
 	return all[len(all)-1]
 }
 
-// addressOf reads an address, with a port or without.
+// addressOf parses an address with or without a port.
 func addressOf(text string) (netip.Addr, bool) {
 	if withPort, err := netip.ParseAddrPort(text); err == nil {
 		return withPort.Addr().Unmap(), true

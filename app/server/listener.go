@@ -9,27 +9,24 @@ import (
 	"time"
 )
 
-// Stats has the connections of a server, and its certificate.
+// Stats has the counts of connections, and the state of the certificate.
 type Stats struct {
-	Open    int   // now
-	Refused int64 // closed at once, because their address had too many
-	Evicted int64 // idle ones that were closed to make place
+	Open    int   // current
+	Refused int64 // closed at once by the limit per address
+	Evicted int64 // idle ones that were closed for new ones
 
 	TLSEnds     time.Time // of the certificate; zero without TLS
-	TLSFailures int64     // how often new files of it could not be used
+	TLSFailures int64     // failed reloads
 }
 
-// listener accepts connections within bounds.
-//
-// It is ours because golang.org/x/net/netutil only counts: there an idle connection keeps out a new one, and one address
-// can take all.
+// listener limits connections. Unlike golang.org/x/net/netutil it closes idle connections for new ones, and has a limit per address.
 type listener struct {
 	net.Listener
 	limits  Limits
-	proxies []netip.Prefix // whose connections are many callers'
+	proxies []netip.Prefix // exempt from the limit per address
 
 	mu        sync.Mutex
-	room      sync.Cond // for the one that waits in place
+	room      sync.Cond // for the caller of place
 	closed    bool
 	perClient map[netip.Addr]int
 	idle      list.List // of *conn, the longest idle first
@@ -42,16 +39,16 @@ func newListener(l net.Listener, limits Limits, proxies ...netip.Prefix) *listen
 	return x
 }
 
-// conn is a connection that counts until it is closed.
+// conn is a counted connection.
 type conn struct {
 	net.Conn
 	listener *listener
-	address  netip.Addr    // whose it counts as; the zero address for nobody's
-	idle     *list.Element // its place among the idle ones; nil for none
+	address  netip.Addr    // the address that it counts for; zero for none
+	idle     *list.Element // its element of the idle list; nil if it is not idle
 	once     sync.Once
 }
 
-// Accept returns the next connection that there is room for.
+// Accept returns the next connection within the limits.
 func (l *listener) Accept() (net.Conn, error) {
 	for {
 		socket, err := l.Listener.Accept()
@@ -71,7 +68,7 @@ func (l *listener) Accept() (net.Conn, error) {
 	}
 }
 
-// client is the address that a connection counts for.
+// client returns the address that a connection counts for.
 func (l *listener) client(socket net.Conn) netip.Addr {
 	tcp, ok := socket.RemoteAddr().(*net.TCPAddr)
 	if !ok {
@@ -84,7 +81,7 @@ func (l *listener) client(socket net.Conn) netip.Addr {
 	return address
 }
 
-// within reports whether an address is of one of the networks.
+// within reports whether an address is in one of the networks.
 func within(networks []netip.Prefix, address netip.Addr) bool {
 	for _, n := range networks {
 		if n.Contains(address) {
@@ -94,7 +91,7 @@ func within(networks []netip.Prefix, address netip.Addr) bool {
 	return false
 }
 
-// admit counts a connection, unless its address has too many.
+// admit counts a connection within the limit per address.
 func (l *listener) admit(address netip.Addr) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -109,8 +106,7 @@ func (l *listener) admit(address netip.Addr) bool {
 	return true
 }
 
-// place waits until the connections are not too many, and closes those for it that do
-// nothing. Error: net.ErrClosed.
+// place waits until there is room for a connection, and closes an idle one for it. It returns net.ErrClosed after Close.
 func (l *listener) place() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -133,7 +129,7 @@ func (l *listener) place() error {
 	return nil
 }
 
-// state is told by the server what a connection does.
+// state implements http.Server.ConnState.
 func (l *listener) state(over net.Conn, now http.ConnState) {
 	c, ok := underneath(over).(*conn)
 	if !ok {
@@ -162,7 +158,7 @@ func (l *listener) stats() Stats {
 	return l.counts
 }
 
-// Close ends also the wait for room.
+// Close also ends waiting in place.
 func (l *listener) Close() error {
 	l.mu.Lock()
 	l.closed = true
@@ -171,7 +167,7 @@ func (l *listener) Close() error {
 	return l.Listener.Close()
 }
 
-// Close gives its place back. It may be called again.
+// Close closes the connection and uncounts it once.
 func (c *conn) Close() error {
 	err := net.ErrClosed
 	c.once.Do(func() {
@@ -192,7 +188,7 @@ func (l *listener) release(c *conn) {
 	l.room.Signal()
 }
 
-// CloseWrite ends what is written, so that a client still reads the last answer.
+// CloseWrite closes the write side, so that the client can read the last answer.
 func (c *conn) CloseWrite() error {
 	if half, ok := c.Conn.(interface{ CloseWrite() error }); ok {
 		return half.CloseWrite()

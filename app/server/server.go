@@ -20,7 +20,7 @@ import (
 	"time"
 )
 
-// Limits bound what clients may take. The zero value of a field is its default.
+// Limits bounds the resources of clients. Zero fields have defaults.
 type Limits struct {
 	Connections int // at once. More wait for an idle one to be closed, or for any to end. 10,000
 	PerAddress  int // of one remote address, except proxies. More are closed at once. Half of Connections
@@ -41,16 +41,16 @@ func (l Limits) withDefaults() Limits {
 	return l
 }
 
-// Config is what a Server needs. Only Address is required.
+// Config configures a Server. Only Address is required.
 type Config struct {
 	Address string // host and port
 	Limits  Limits
 	TLS     *Certificate   // nil: HTTP without TLS
-	Proxies []netip.Prefix // whose word on who asks, and for which host, is taken
+	Proxies []netip.Prefix // trusted for client, host and scheme
 	Log     *slog.Logger
 }
 
-// Server listens, and serves when it is told what.
+// Server is an HTTP listener.
 type Server struct {
 	config       Config
 	listener     *listener
@@ -58,8 +58,7 @@ type Server struct {
 	http         http.Server
 }
 
-// Listen takes the address, so that a port that is taken is known at once. Nothing is
-// accepted before Serve. Errors: a certificate that cannot be used; the address.
+// Listen binds the address. It accepts no connection before Serve. It returns errors for an invalid certificate or address.
 func Listen(ctx context.Context, c Config) (_ *Server, err error) {
 	c.Limits = c.Limits.withDefaults()
 	s := &Server{config: c}
@@ -76,8 +75,7 @@ func Listen(ctx context.Context, c Config) (_ *Server, err error) {
 	return s, nil
 }
 
-// Serve answers requests until Shutdown or Close, and then returns
-// http.ErrServerClosed. It is called once.
+// Serve answers requests until Shutdown or Close, and returns http.ErrServerClosed. It must be called once.
 func (s *Server) Serve(h http.Handler) error {
 	limits := s.config.Limits
 	s.http.Handler = s.known(h)
@@ -90,7 +88,7 @@ func (s *Server) Serve(h http.Handler) error {
 	if s.certificates == nil {
 		return s.http.Serve(s.listener)
 	}
-	// HTTP/2 where the client speaks it. A WebSocket begins with HTTP/1.1, which its client asks for.
+	// Clients negotiate HTTP/2. WebSockets use HTTP/1.1.
 	s.http.TLSConfig = &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.certificates.get}
 	// The windows limit the data that a client sends before a handler reads it, and the connections limit their number.
 	s.http.HTTP2 = &http.HTTP2Config{MaxConcurrentStreams: 100, MaxReceiveBufferPerConnection: 256 << 10,
@@ -99,10 +97,10 @@ func (s *Server) Serve(h http.Handler) error {
 	return s.http.ServeTLS(s.listener, "", "")
 }
 
-// Addr is where it listens.
+// Addr returns the address of the listener.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Stats is how the connections and the certificate stand.
+// Stats returns the counts of connections, and the state of the certificate.
 func (s *Server) Stats() Stats {
 	now := s.listener.stats()
 	if s.certificates != nil {
@@ -111,17 +109,17 @@ func (s *Server) Stats() Stats {
 	return now
 }
 
-// Shutdown takes no more requests and waits until those under way are answered, but not for WebSockets.
+// Shutdown stops accepting requests and waits for open ones, except WebSockets.
 func (s *Server) Shutdown(ctx context.Context) error { return s.http.Shutdown(ctx) }
 
-// Close ends at once, also what was never served.
+// Close closes the listener and all connections.
 func (s *Server) Close() error {
 	err := s.http.Close()
-	_ = s.listener.Close() // which the line above has done, unless nothing was served
+	_ = s.listener.Close() // needed if Serve was not called
 	return err
 }
 
-// complaints are what net/http says. Of a handshake that fails the client is the reason.
+// complaints logs messages of net/http. Clients cause failed handshakes, so those are debug messages.
 type complaints struct{ log *slog.Logger }
 
 func (c complaints) Write(line []byte) (int, error) {
@@ -133,7 +131,7 @@ func (c complaints) Write(line []byte) (int, error) {
 	return len(line), nil
 }
 
-// underneath is the connection that TLS is spoken on, or the connection itself.
+// underneath returns the connection below TLS, or the connection itself.
 func underneath(c net.Conn) net.Conn {
 	if over, ok := c.(*tls.Conn); ok {
 		return over.NetConn()

@@ -20,15 +20,15 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Auth says whose credentials a Service takes.
+// Auth configures the credentials that a Service accepts.
 type Auth struct {
-	// JWT takes the tokens of an identity provider. nil takes none.
+	// JWT accepts the tokens of an identity provider. Nil accepts none.
 	JWT *jwt.Config
 
-	// Login has people sign in to the console at the identity provider whose tokens JWT takes. nil: they enter a credential.
+	// Login adds sign-in to the console at the identity provider of JWT. Nil disables it: users enter a credential.
 	Login *login.Config
 
-	// Keys takes API keys, which are made with "pawl keys" and over REST.
+	// Keys accepts API keys, which are created with "pawl keys" and over REST.
 	Keys bool
 
 	// KeepScheduled decides scheduled commands although the API key or the ticket that they were sent with was revoked, or has ended.
@@ -39,7 +39,7 @@ type Auth struct {
 // Configured reports whether callers need a credential.
 func (a *Auth) Configured() bool { return a.JWT != nil || a.Keys }
 
-// check refuses what would take too much. Nothing is fetched.
+// check validates the configuration. It fetches nothing.
 func (a *Auth) check() error {
 	if a.Login != nil {
 		if _, err := login.New(*a.Login); err != nil {
@@ -57,18 +57,18 @@ func (a *Auth) check() error {
 	return nil
 }
 
-// kind is a kind of credentials that is taken: those that begin so.
+// kind is a kind of credential.
 type kind struct {
-	prefix string // "" is any that is no other
+	prefix string // "" matches any other
 	verify func(ctx context.Context, credential string) (auth.Principal, error)
 	health func() (warning string, err error)
 	stop   func()
 }
 
-// kinds are those that a service takes, the prefixes first.
+// kinds are the accepted kinds, those with a prefix first.
 type kinds []kind
 
-// verify says whose a credential is.
+// verify returns the principal of a credential.
 func (all kinds) verify(ctx context.Context, credential string) (auth.Principal, error) {
 	for _, one := range all {
 		if strings.HasPrefix(credential, one.prefix) {
@@ -78,7 +78,7 @@ func (all kinds) verify(ctx context.Context, credential string) (auth.Principal,
 	return auth.Principal{}, auth.Refuse(auth.Malformed, "this kind of credential is not accepted here")
 }
 
-// health tells of what is not well. It is an error where no kind can be taken, and a warning where another one can.
+// health returns an error if no kind can be verified, and a warning if another kind can.
 func (all kinds) health() (warning string, err error) {
 	var warnings []string
 	failed := 0
@@ -101,20 +101,19 @@ func (all kinds) health() (warning string, err error) {
 	return strings.Join(warnings, "; "), err
 }
 
-// stop returns when nothing is done for them any more.
+// stop stops the verifiers and waits for them.
 func (all kinds) stop() {
 	for _, one := range all {
 		one.stop()
 	}
 }
 
-// authenticate makes an interface ask for credentials, and returns what is measured of that.
+// authenticate configures authentication of the API, and returns its metrics.
 func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Refusals, error) {
 	refusals := metrics.NewRefusals()
 	c.Refused = refusals.Count
 	var keys *apikey.Verifier
 	if s.config.Auth.Keys {
-		// Take API keys.
 		v := apikey.NewVerifier(keysOf(s.database, s.config.Schema), apikey.Config{Log: s.config.Log})
 		v.Start()
 		refusals.APIKeys = func() metrics.APIKeys {
@@ -137,7 +136,6 @@ func (s *Service) authenticate(ctx context.Context, c *api.Config) (*metrics.Ref
 		return refusals, nil
 	}
 	if s.config.Auth.JWT != nil {
-		// Take the tokens of an identity provider.
 		tokens := *s.config.Auth.JWT
 		tokens.Log = s.config.Log
 		v, err := jwt.New(tokens)
@@ -176,8 +174,8 @@ func RotateTicketKeys(ctx context.Context, c Config, drop bool) error {
 // recheckTime bounds how long the tables of credentials may take.
 const recheckTime = 5 * time.Second
 
-// rechecker refuses scheduled commands whose credential is no longer valid. It reads the tables and not what the node remembers, so a
-// revocation counts from its commit on, on every node, also on one that takes no API keys.
+// rechecker refuses scheduled commands whose credential is no longer valid. It reads the tables instead of a cache, so a revocation takes
+// effect with its commit on all nodes, even on those that do not accept API keys.
 type rechecker struct {
 	keys    *apikey.Table
 	tickets *keyset.Set
@@ -213,7 +211,7 @@ func (r *rechecker) check(ctx context.Context, c *transitions.Command) error {
 	return ofKey(&k, c)
 }
 
-// ofKey refuses a command that a key, the zero value for one that is not there, may not send any more.
+// ofKey refuses a command of a revoked or expired key. The zero value is an unknown key.
 func ofKey(k *apikey.Key, c *transitions.Command) error {
 	target := auth.Target{Workflow: c.Workflow, Transition: c.Transition, Instance: c.Instance}
 	lacks := func(right auth.Right) bool {
@@ -236,7 +234,7 @@ func credentialEnded(message string) error {
 	return workflow.Errorf(workflow.CredentialEnded, "%s", message)
 }
 
-// keyOfProof is the id of the API key in the proof of a command that an earlier release has scheduled; "" for none.
+// keyOfProof returns the id of the API key in the proof of a command that an earlier release scheduled, or "".
 func keyOfProof(proof string) string {
 	words := strings.Fields(proof)
 	if len(words) > 0 && words[0] == string(auth.Ticket) {

@@ -20,48 +20,43 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// DefaultAddress is where a Service listens unless its Config says otherwise.
+// DefaultAddress is the default of Config.Address.
 const DefaultAddress = "127.0.0.1:8080"
 
-// Config is what a Service needs. Only Workflows is required.
+// Config configures a Service. Only Workflows is required.
 type Config struct {
-	// Workflows are the definitions that it runs.
+	// Workflows are the definitions to run.
 	Workflows []workflow.Source
 
-	// Database is the connection string of PostgreSQL, as a URL or as keywords
-	// and values. "" starts a private server in a folder of this user, which
-	// other programs of the user share and the last one stops; its data stays.
+	// Database is the connection string of PostgreSQL, as a URL or as keywords and values. "" starts a private server in a folder of the
+	// user. Programs of the user share the server; the last one stops it, and its data stays.
 	Database string
 
-	// Listen is the connection string for the one connection that hears other
-	// nodes' notifications, where Database leads through a pooler in transaction
-	// mode; see [engine.Config]. Default: as Database, or polling alone.
+	// Listen is the connection string for notifications if Database is a pooler in transaction mode; see [engine.Config]. Defaults to
+	// Database, or to polling behind a pooler.
 	Listen string
 
-	// Schema is the PostgreSQL schema of the tables. Default "pawl".
+	// Schema is the PostgreSQL schema of the tables. Defaults to "pawl".
 	Schema string
 
-	// Address is the host and port to listen on. Default [DefaultAddress]; port 0
-	// chooses a free one. Without Auth only loopback addresses are accepted.
+	// Address is the host and port to listen on. Port 0 selects a free one. Without Auth it must be a loopback address. Defaults to
+	// [DefaultAddress].
 	Address string
 
-	// InFlight says how this node works on commands in flight. The zero value is
-	// right for most.
+	// InFlight configures the execution of activities, timers and scheduled commands.
 	InFlight engine.InFlightConfig
 
-	// Retention says how long events are kept, and whether this node removes what is
-	// past its time. The zero value is right for most.
+	// Retention configures the retention period of events, and whether this node removes expired data.
 	Retention engine.RetentionConfig
 
-	// Source is what the source of every event begins with, to be set where several
-	// installations feed one receiver; see [engine.Config]. Default "/pawl".
+	// Source is the prefix of the source of events, to be set if several installations feed one receiver; see [engine.Config]. Defaults to
+	// "/pawl".
 	Source string
 
 	// Sinks are the receivers of the events. Stop closes them.
 	Sinks []relay.Sink
 
-	// Network says how the service is reached, and what those take who reach it. The
-	// zero value is right on a loopback address.
+	// Network configures the listener and its limits. The zero value suits a loopback address.
 	Network Network
 
 	// Rate is the number of commands per second that this node accepts from each tenant over HTTP; more are refused with RateLimited. Zero
@@ -76,10 +71,10 @@ type Config struct {
 	// AccessLogSkipsHealth logs requests of /healthz, /readyz and /metrics at level Debug, whatever AccessLog is.
 	AccessLogSkipsHealth bool
 
-	// Inbox takes signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
+	// Inbox accepts signed webhooks for these consumers, at POST /v1/inbox/{consumer}.
 	Inbox map[string]InboxConsumer
 
-	// Sources are where else messages come from, such as streams of a broker.
+	// Sources are other sources of messages, such as streams of a broker.
 	Sources []inbox.Source
 
 	// Routes returns additional routes, by pattern as in [http.ServeMux]; see [api.Config]. It is called once, when the engine runs and before
@@ -91,15 +86,14 @@ type Config struct {
 	// credentials.
 	Console string
 
-	// Auth says whose credentials are taken. The zero value takes none, and every caller on this machine
-	// is believed; see [api.Loopback].
+	// Auth configures the accepted credentials. With the zero value every caller on this machine is trusted; see [api.Loopback].
 	Auth Auth
 
 	// Tracer receives the steps of requests, commands, activities and deliveries; package tracing/opentelemetry has an implementation. Nil
 	// disables tracing.
 	Tracer tracing.Tracer
 
-	// Log takes what operators should know. Default: slog.Default().
+	// Log defaults to slog.Default().
 	Log *slog.Logger
 }
 
@@ -131,7 +125,7 @@ func (c Config) withDefaults() (Config, error) {
 	if err := schema.CheckName(c.Schema); err != nil {
 		return c, &usage.Error{Err: err}
 	}
-	// Before a database is started: what is wrong with the program needs none.
+	// Errors of the program are reported before a database is started.
 	var mistakes []error
 	var built []*workflow.Workflow
 	for _, source := range c.Workflows {
@@ -148,18 +142,17 @@ func (c Config) withDefaults() (Config, error) {
 	return c, errors.Join(mistakes...)
 }
 
-// InboxConsumer takes webhooks that are signed as Standard Webhooks says.
+// InboxConsumer is a consumer of signed webhooks (Standard Webhooks).
 type InboxConsumer struct {
-	// Tenant is whose the messages are. Default "default".
+	// Tenant is the tenant of the messages. Defaults to "default".
 	Tenant string
-	// Secrets are those that the sender may sign with: one, or two while one is being
-	// replaced.
+	// Secrets are the accepted secrets: one, or two during a rotation.
 	Secrets []signature.Secret
-	// Keep is how long messages are stored as they were received, with their headers; see [api.Consumer]. Zero stores none.
+	// Keep is the time for which messages are stored as received, with headers; see [api.Consumer]. Zero stores none.
 	Keep time.Duration
 }
 
-// checkInbox refuses consumers that could never take a message.
+// checkInbox rejects consumers without a workflow or valid secrets.
 func (c Config) checkInbox(workflows []*workflow.Workflow) error {
 	received := map[string]bool{}
 	for _, w := range workflows {

@@ -21,8 +21,7 @@ type database struct {
 	local *localpg.Server
 }
 
-// openDatabase connects to the named database, or to a private server that it
-// starts for "".
+// openDatabase connects to the named database, or to a private server that it starts for "".
 func openDatabase(ctx context.Context, url string, log *slog.Logger) (_ *database, err error) {
 	d := &database{}
 	defer func() {

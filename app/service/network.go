@@ -19,35 +19,30 @@ import (
 	"github.com/pawlhq/pawl/console"
 )
 
-// Network is how a Service is reached.
+// Network configures the listener of a Service.
 type Network struct {
-	// CertFile and KeyFile are the files of the certificate for TLS and of its key, in
-	// PEM. They are read again when they change; what cannot be used is told in the log
-	// and counted, and the old certificate stays. "" is HTTP without TLS.
+	// CertFile and KeyFile are the files of the TLS certificate and its key, in PEM. They are reloaded when they change; invalid files are
+	// logged and counted, and the old certificate stays. "" means HTTP without TLS.
 	CertFile, KeyFile string
 
-	// PlainHTTP serves without TLS on an address that other machines reach, because a
-	// proxy before it ends TLS.
+	// PlainHTTP serves without TLS on an address that other machines reach, behind a proxy that terminates TLS.
 	PlainHTTP bool
 
-	// Proxies are networks whose word is taken on who asks, for which host, and whether
-	// over TLS: Forwarded (RFC 7239) or X-Forwarded-For, -Host and -Proto. Each of them
-	// has to set or remove these headers.
+	// Proxies are networks of trusted proxies, which set client, host and scheme in Forwarded (RFC 7239) or X-Forwarded-For, -Host and
+	// -Proto. Each proxy must set or remove these headers.
 	Proxies []netip.Prefix
 
-	// PublicURL is where clients reach the service through a proxy, such as "https://example.com/pawl"; see [api.Config].
+	// PublicURL is the URL of the service for clients of a proxy, such as "https://example.com/pawl"; see [api.Config].
 	PublicURL string
 
-	// Origins are those whose pages are served, such as "https://shop.example.com"; see
-	// [api.Config]. None.
+	// Origins are the allowed CORS origins, such as "https://shop.example.com"; see [api.Config]. Defaults to none.
 	Origins []string
 
-	// MaxWait is the longest that a request may wait for something new ("Prefer: wait=N"); proxies have to allow more. Default
-	// [api.DefaultWait].
+	// MaxWait is the maximum time that a request waits ("Prefer: wait=N"); proxies must allow more. Defaults to [api.DefaultWait].
 	MaxWait time.Duration
 
-	// Connections is how many there may be at once. More wait, for which those that do
-	// nothing are closed. Default 10,000, or as many as take an eighth of the memory limit of the process (GOMEMLIMIT).
+	// Connections is the maximum number of connections. Idle ones are closed for new ones. Defaults to 10,000, or to the number that takes an
+	// eighth of the memory limit of the process (GOMEMLIMIT).
 	Connections int
 
 	// AddressConnections is the maximum number of connections of one remote address that is not in Proxies; more are closed at once. Defaults
@@ -59,10 +54,10 @@ type Network struct {
 	TenantRequests int
 }
 
-// encrypted reports whether it is served over TLS.
+// encrypted reports whether the service uses TLS.
 func (n Network) encrypted() bool { return n.CertFile != "" }
 
-// check refuses what cannot be. Error: *usage.Error.
+// check validates the configuration. It returns a *usage.Error.
 func (n Network) check() error {
 	for _, f := range []struct {
 		name  string
@@ -87,7 +82,7 @@ func (n Network) check() error {
 	return nil
 }
 
-// listening is what the server is told.
+// listening returns the configuration of the listener.
 func (c Config) listening() server.Config {
 	config := server.Config{Address: c.Address, Log: c.Log, Proxies: c.Network.Proxies,
 		Limits: server.Limits{Connections: cmp.Or(c.Network.Connections, connectionsIn(memoryLimit())), PerAddress: c.Network.AddressConnections}}
@@ -97,12 +92,11 @@ func (c Config) listening() server.Config {
 	return config
 }
 
-// authenticated reports whether callers have to prove who they are. It is the one place
-// that says so: with it, any address is listened on.
+// authenticated reports whether callers need a credential. Only then may the service listen on any address.
 func (c Config) authenticated() bool { return c.Auth.Configured() }
 
-// checkAddress refuses an address that other machines could reach without authentication of callers, and one without TLS unless a proxy
-// provides it. Error: *usage.Error.
+// checkAddress rejects addresses that other machines reach without authentication, or without TLS or a proxy that provides it. It returns
+// a *usage.Error.
 func checkAddress(address string, n Network, authenticated bool) error {
 	own, err := onThisMachine(address)
 	switch {
@@ -120,8 +114,7 @@ func checkAddress(address string, n Network, authenticated bool) error {
 	return nil
 }
 
-// onThisMachine reports whether only this machine reaches an address. A host name other
-// than localhost is taken for one that others reach: what it means is not for us to know.
+// onThisMachine reports whether only this machine reaches an address. Host names other than localhost count as reachable by others.
 func onThisMachine(address string) (bool, error) {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
@@ -134,11 +127,10 @@ func onThisMachine(address string) (bool, error) {
 	return err == nil && ip.Unmap().IsLoopback(), nil
 }
 
-// perConnection is about how many bytes an idle connection takes, with TLS.
+// perConnection estimates the memory of an idle TLS connection in bytes.
 const perConnection = 40 << 10
 
-// connectionsIn is how many connections take an eighth of the process's memory limit (GOMEMLIMIT): at most 10,000, which is also the
-// number without a limit.
+// connectionsIn returns the number of connections that take an eighth of a memory limit, at most 10,000.
 func connectionsIn(limit int64) int {
 	if limit == math.MaxInt64 {
 		return 10_000
@@ -146,13 +138,13 @@ func connectionsIn(limit int64) int {
 	return int(min(max(limit/8/perConnection, 100), 10_000))
 }
 
-// memoryLimit is the process's.
+// memoryLimit returns the memory limit of the process.
 func memoryLimit() int64 { return debug.SetMemoryLimit(-1) }
 
-// NoConsole as Config.Console serves none.
+// NoConsole disables the console as Config.Console.
 const NoConsole = "off"
 
-// checkConsole refuses a path that cannot be. Error: *usage.Error.
+// checkConsole validates the path of the console. It returns a *usage.Error.
 func (c *Config) checkConsole() error {
 	if c.Console == NoConsole {
 		return nil
@@ -170,12 +162,12 @@ func (c *Config) checkConsole() error {
 	return nil
 }
 
-// addConsole serves the console in addition to the API, which it calls in the name of its users.
+// addConsole adds the routes of the console.
 func (s *Service) addConsole(c *api.Config) error {
 	if s.config.Console == NoConsole {
 		return nil
 	}
-	asked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }) // which is made later
+	asked := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.api.ServeHTTP(w, r) }) // created later
 	origin, prefix := api.SplitPublicURL(s.config.Network.PublicURL)
 	config := console.Config{API: asked, Sessions: session.New(s.ring), Path: s.config.Console, Origin: origin,
 		Prefix: prefix, Local: !s.config.Auth.Configured(), Log: s.config.Log}

@@ -20,10 +20,10 @@ import (
 	"github.com/pawlhq/pawl/schema"
 )
 
-// StopTimeout bounds the time in which requests and work in progress may end.
+// StopTimeout bounds a graceful shutdown.
 const StopTimeout = 20 * time.Second
 
-// need is what a function needs of a database.
+// need is the requirement of a function on its database.
 type need int
 
 const (
@@ -155,9 +155,9 @@ func ofPrivate(err error) error {
 
 // Use is what a program does with the API on a database.
 type Use struct {
-	Commits    bool          // the program is a node meanwhile, which commits commands and leaves activities to other nodes
-	Records    bool          // as a node it records its workflows
-	KeepEvents time.Duration // of the nodes; zero means the default
+	Commits    bool          // the program commits commands like a node, and leaves activities to nodes
+	Records    bool          // the program also records its workflows
+	KeepEvents time.Duration // zero means the default
 }
 
 // WithAPI calls do with a client of the API on the database of c, which must have the tables. It does not listen: requests to any loopback
@@ -196,7 +196,7 @@ func withInterface(ctx context.Context, c Config, e *engine.Engine, do func(ctx 
 	return do(ctx, h)
 }
 
-// inProcess has a handler answer over connections that do not leave this process, whatever host is asked.
+// inProcess serves a handler over connections within this process, for any host.
 func inProcess(handler http.Handler) (h *http.Client, stop func()) {
 	pipes := &pipeListener{calls: make(chan net.Conn), closed: make(chan struct{})}
 	server := &http.Server{Handler: handler, ErrorLog: log.New(io.Discard, "", 0)}

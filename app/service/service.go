@@ -1,5 +1,4 @@
-// Package service puts an engine, its HTTP interface, its metrics and its database
-// together into what runs: for package pawl and its command line alone.
+// Package service assembles engine, API, console, metrics and database into a running service.
 package service
 
 import (
@@ -23,17 +22,16 @@ import (
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Service is a running engine with its HTTP interface and its database. It is
-// safe for concurrent use.
+// Service is a running engine with its HTTP interface and its database. It is safe for concurrent use.
 type Service struct {
 	config   Config
 	server   *server.Server
 	database *database
 	engine   *engine.Engine
 	api      *api.API
-	kinds    kinds // the credentials, but for tickets
+	kinds    kinds // credentials except tickets
 	tickets  *ticket.Tickets
-	ring     *keyset.Set // of the tickets' keys
+	ring     *keyset.Set // of ticket keys
 
 	served   chan struct{} // closed when server has returned
 	serveErr error         // set before served is closed
@@ -41,12 +39,10 @@ type Service struct {
 	stopErr  error
 }
 
-// Start connects to the database, migrates it, and serves. ctx bounds only the
-// start. Call Stop when done.
+// Start connects to the database, migrates it, and serves. ctx bounds only the start. Call Stop when done.
 //
-// Errors: a *usage.Error for an address or a schema name that cannot be; the
-// mistakes of the workflows; a route that cannot be; those of package schema,
-// engine.New and engine.Start.
+// It returns a *usage.Error for an invalid configuration, the errors of the workflows and routes, and those of package schema, engine.New
+// and engine.Start.
 func Start(ctx context.Context, c Config) (*Service, error) {
 	c, err := c.withDefaults()
 	if err != nil {
@@ -59,13 +55,12 @@ func Start(ctx context.Context, c Config) (*Service, error) {
 	return s, nil
 }
 
-// Pool is the service's pool of connections, for tables of the program's own. It
-// is closed by Stop.
+// Pool returns the pool of connections, for tables of the program's own. Stop closes it.
 func (s *Service) Pool() *pgxpool.Pool { return s.database.pool }
 
 func (s *Service) start(ctx context.Context) (err error) {
 	c := s.config
-	// First of all, so that a port that is taken is known at once.
+	// Listen first, to report a used port at once.
 	if s.server, err = server.Listen(ctx, c.listening()); err != nil {
 		return err
 	}
@@ -97,7 +92,7 @@ func (s *Service) connections() metrics.ConnectionStats {
 	return metrics.ConnectionStats(s.server.Stats())
 }
 
-// serve answers requests from now on.
+// serve creates the API and starts to answer requests.
 func (s *Service) serve(ctx context.Context) (err error) {
 	c, e := s.config, s.engine
 	requests := metrics.NewRequests()
@@ -145,7 +140,7 @@ func (s *Service) memory() (m metrics.MemoryStats) {
 	return m
 }
 
-// URL is the address to send requests to, such as "http://127.0.0.1:8080".
+// URL returns the URL of the service, such as "http://127.0.0.1:8080".
 func (s *Service) URL() string {
 	if s.config.Network.encrypted() {
 		return "https://" + s.server.Addr().String()
@@ -153,11 +148,10 @@ func (s *Service) URL() string {
 	return "http://" + s.server.Addr().String()
 }
 
-// Engine is the engine behind the interface.
+// Engine returns the engine.
 func (s *Service) Engine() *engine.Engine { return s.engine }
 
-// Wait returns nil when ctx ends, and an error when the service has ended by
-// itself.
+// Wait returns nil when ctx ends, or an error when the service fails.
 func (s *Service) Wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
@@ -167,10 +161,8 @@ func (s *Service) Wait(ctx context.Context) error {
 	}
 }
 
-// Stop takes no more requests, closes every stream with the word that the node
-// goes away, answers what is under way, and then stops the engine, the pool and
-// the private server. When ctx ends first, what is still under way is cut off.
-// Further calls return what the first did.
+// Stop stops accepting requests, closes streams, waits for open requests, and then stops the engine, the pool and the private server. When
+// ctx ends, it aborts open requests. Further calls return the result of the first.
 func (s *Service) Stop(ctx context.Context) error {
 	s.stopOnce.Do(func() { s.stopErr = s.stop(ctx) })
 	return s.stopErr
@@ -179,8 +171,7 @@ func (s *Service) Stop(ctx context.Context) error {
 func (s *Service) stop(ctx context.Context) error {
 	var errs []error
 	if s.served != nil {
-		// Close the listener first. Requests and streams then end side by side: Shutdown waits for event streams,
-		// which only the API can end.
+		// Shutdown closes the listener and waits for event streams, which only the API can end.
 		shut := make(chan error, 1)
 		go func() { shut <- s.server.Shutdown(ctx) }()
 		streams := s.api.Stop(ctx)

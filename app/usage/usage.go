@@ -1,19 +1,18 @@
-// Package usage is the mistakes in how a program was called or configured.
+// Package usage has errors for invalid arguments and configurations.
 package usage
 
 import "fmt"
 
-// Error is a mistake in how something was called: of a command, its flags and
-// operands; of a service, its configuration.
+// Error reports invalid flags or operands of a command, or an invalid configuration of a service.
 type Error struct{ Err error }
 
-// Error returns the text of the mistake.
+// Error returns the text.
 func (e *Error) Error() string { return e.Err.Error() }
 
-// Unwrap returns the mistake.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// Errorf is an [Error] with a text as [fmt.Errorf] makes it.
+// Errorf returns an [Error] with a text formatted by [fmt.Errorf].
 func Errorf(format string, args ...any) error {
 	return &Error{fmt.Errorf(format, args...)}
 }

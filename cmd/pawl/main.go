@@ -1,5 +1,4 @@
-// Pawl with the example workflows: an order and a traffic fine. Your own service
-// is as short; see package pawl.
+// Pawl with the example workflows: an order and a traffic fine. Your own service is as short; see package pawl.
 package main
 
 import (

@@ -43,11 +43,9 @@ func hasOption(options, option string) bool {
 	return slices.Contains(strings.Split(options, ","), option)
 }
 
-// fieldsOf lists the members of struct t in order, those of embedded structs
-// among them, and the embedded map or raw value that takes all other members,
-// if there is one. Of several fields with one name the shallowest wins, then
-// the one that a tag names; otherwise none does. Of several that take all others
-// the shallowest wins; of two in one depth none does.
+// fieldsOf lists the members of struct t in order, those of embedded structs among them, and the embedded map or raw value that takes all
+// other members, if there is one. Of several fields with one name the shallowest wins, then the one that a tag names; otherwise none does.
+// Of several that take all others the shallowest wins; of two in one depth none does.
 func fieldsOf(t reflect.Type) (members []field, rest reflect.Type) {
 	var all, rests []field
 	queue := []field{{typ: t}}
@@ -89,8 +87,7 @@ func fieldsOf(t reflect.Type) (members []field, rest reflect.Type) {
 	return dominant(all), rest
 }
 
-// member is a field of the parent's struct, and whether its members are those of the
-// parent. is: it is one for JSON.
+// member is a field of the parent's struct, and whether its members are those of the parent. is: it is one for JSON.
 func (parent *field) member(i int) (f field, isEmbedded, is bool) {
 	sf := parent.typ.Field(i)
 	tag := sf.Tag.Get("json")

@@ -42,8 +42,7 @@ func (t *target) apply(blocks []block) error {
 	return nil
 }
 
-// omits reports whether the rule exempts values other than null. Null needs no
-// words: keywords look at the type that they are made for.
+// omits reports whether the rule exempts values other than null. Null needs no words: keywords look at the type that they are made for.
 func (t *target) omits(b block) bool {
 	switch b.checks[0].name {
 	case "omitempty":
@@ -80,8 +79,7 @@ func (t *target) exempt(rest *jsonschema.Schema) {
 	}
 }
 
-// block says what one of the alternatives demands, nothing if one of them
-// cannot be said.
+// block adds the alternatives of a rule, unless one cannot be expressed.
 func (t *target) block(b block) (*jsonschema.Schema, error) {
 	var alternatives []*jsonschema.Schema
 	for _, c := range b.checks {
@@ -97,7 +95,7 @@ func (t *target) block(b block) (*jsonschema.Schema, error) {
 	return &jsonschema.Schema{AnyOf: alternatives}, nil
 }
 
-// keyword says what one check demands, or nil if JSON Schema has no word.
+// keyword returns the schema of a check, or nil if JSON Schema cannot express it.
 func (t *target) keyword(c check) (*jsonschema.Schema, error) {
 	if implements[validator.Valuer](t.typ) {
 		return nil, nil // the rules are on another value than the one in the JSON
@@ -154,7 +152,7 @@ func (t *target) required() *jsonschema.Schema {
 	return nil
 }
 
-// conjoin makes s demand what more demands, too.
+// conjoin adds the demands of more to s.
 func conjoin(s, more *jsonschema.Schema) {
 	s.Minimum, s.ExclusiveMinimum = larger(s.Minimum, more.Minimum), larger(s.ExclusiveMinimum, more.ExclusiveMinimum)
 	s.Maximum, s.ExclusiveMaximum = smaller(s.Maximum, more.Maximum), smaller(s.ExclusiveMaximum, more.ExclusiveMaximum)
@@ -210,8 +208,7 @@ func allowsZero(s *jsonschema.Schema) bool {
 	return s.Enum == nil || slices.Contains(s.Enum, any(int64(0)))
 }
 
-// nullable lets s accept null, too. Keywords for one type let others pass; the
-// type, enum and const name what they allow.
+// nullable makes s accept null. Keywords for one type let others pass; the type, enum and const name what they allow.
 func nullable(s *jsonschema.Schema) {
 	if s.Type != "" && s.Type != "null" {
 		s.Types, s.Type = []string{s.Type, "null"}, ""

@@ -9,7 +9,7 @@ import (
 	"github.com/go-json-experiment/json"
 )
 
-// Layout is what a value of a type consists of in JSON, as far as others may look into it.
+// Layout describes the JSON of a type as far as other packages may depend on it.
 type Layout struct {
 	Kind    Kind
 	Encodes bool              // the type encodes itself

@@ -35,7 +35,7 @@ func parseRules(tag string) rules {
 	return r
 }
 
-// parseList reads rules up to the end or an endkeys, and returns what follows.
+// parseList parses rules up to the end or an endkeys, and returns the rest.
 func parseList(list []string) (r rules, tail []string) {
 	for i, text := range list {
 		switch text {
@@ -82,8 +82,7 @@ func (r rules) tag() string {
 	return strings.Join(slices.DeleteFunc(list, func(s string) bool { return s == "" }), ",")
 }
 
-// skipsNested reports whether the validator does not look into the struct that
-// has these rules.
+// skipsNested reports whether the validator does not look into the struct that has these rules.
 func (r rules) skipsNested() bool {
 	return slices.ContainsFunc(r.blocks, func(b block) bool { return b.any(skipping) })
 }
@@ -108,8 +107,7 @@ var fieldRules = []string{
 	"fieldcontains", "fieldexcludes", "postcode_iso3166_alpha2_field",
 }
 
-// impure are the rules whose answer depends on the machine: on its disk, or on
-// the network.
+// impure are the rules that depend on the disk or the network.
 var impure = []string{
 	"file", "filepath", "dir", "dirpath", "image", "uds_exists",
 	"tcp4_addr", "tcp6_addr", "tcp_addr", "udp4_addr", "udp6_addr", "udp_addr",

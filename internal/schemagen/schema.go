@@ -1,26 +1,18 @@
-// Package schemagen says in JSON Schema what the decoder of a payload accepts:
-// the JSON form of a Go type, as package json reads it, under the rules of its
-// validate tags, as package validator applies them.
+// Package schemagen describes in JSON Schema the values that the decoder of a payload accepts: the JSON form of a Go type, as package json
+// reads it, under the rules of its validate tags, as package validator applies them.
 //
-// A missing field, a null and the zero value are one thing to the decoder, so
-// a field whose rules refuse the zero value is required, and any other may be
+// The decoder treats a missing field, null and the zero value alike. A field whose rules reject the zero value is required; others may be
 // missing or null.
 //
-// A schema is never stricter than the decoder. It is exactly as strict but for
-// what JSON Schema cannot say, or cannot say everywhere:
-//   - rules between fields (required_with, eqfield) and rules without a keyword
-//     (luhn_checksum) are left out;
-//   - "format" is a note to most validators, and 64-bit integers have a format
-//     instead of bounds that no double can hold;
-//   - 1.0 and 1e2 are integers to JSON Schema, and to the decoder only once they
-//     are written canonically, as 1 and 100.
+// A schema is never stricter than the decoder, and exactly as strict except for the limits of JSON Schema:
+//   - rules between fields (required_with, eqfield) and rules without a keyword (luhn_checksum) are left out;
+//   - most validators ignore "format", and 64-bit integers have a format instead of bounds that a double cannot represent;
+//   - 1.0 and 1e2 are integers in JSON Schema, and for the decoder only in canonical form, as 1 and 100.
 //
-// What could make the decoder fail for another reason than the payload is an
-// error here: a type that package json cannot fill, a rule that does not fit
-// its field, and a rule that reads the clock, the disk or the network.
+// Types that package json cannot fill, rules that do not fit their field, and rules that read the clock, the disk or the network are
+// errors.
 //
-// [Components] describes the values of the HTTP API by the same rules, without
-// validate tags.
+// [Components] describes the values of the HTTP API by the same rules, without validate tags.
 package schemagen
 
 import (
@@ -42,8 +34,7 @@ import (
 // Draft names the version of JSON Schema that the schemas are written in.
 const Draft = "https://json-schema.org/draft/2020-12/schema"
 
-// Of returns the schema of the JSON objects that decode into struct t and that
-// v then finds valid. It tries v's rules once on zero values.
+// Of returns the schema of the JSON objects that decode into struct t and that v then finds valid. It tries v's rules once on zero values.
 func Of(t reflect.Type, v *validator.Validate) (*jsonschema.Schema, error) {
 	if t.Kind() != reflect.Struct || decodesItself(t) {
 		return nil, errors.New("it must be a struct that is decoded field by field")
@@ -104,8 +95,7 @@ func (b *builder) object(t reflect.Type, checked bool) (*jsonschema.Schema, erro
 			required = append(required, f)
 		}
 	}
-	// Write which members must be there: always, or with those that make the decoder allocate the embedded pointer
-	// that both are in.
+	// Write which members must be there: always, or with those that make the decoder allocate the embedded pointer that both are in.
 	for _, r := range required {
 		if len(r.pointers) == 0 {
 			s.Required = append(s.Required, r.name)
@@ -193,7 +183,7 @@ func (b *builder) value(at site) (s *jsonschema.Schema, optional bool, err error
 	if err := target.apply(at.rules.blocks); err != nil {
 		return nil, false, err
 	}
-	// Drop what other keywords say already.
+	// Drop redundant keywords.
 	if s.ExclusiveMinimum != nil && s.Minimum != nil {
 		if *s.ExclusiveMinimum >= *s.Minimum {
 			s.Minimum = nil

@@ -22,8 +22,7 @@ type colour struct{ Name string }
 
 func (c *colour) UnmarshalText(b []byte) error { c.Name = string(b); return nil }
 
-// twice is a struct with two fields of one name, which vet would not let pass in
-// the source.
+// twice is a struct with two fields of one name, which vet would not let pass in the source.
 func twice() any {
 	t := reflect.TypeFor[int]()
 	return reflect.New(reflect.StructOf([]reflect.StructField{

@@ -89,8 +89,7 @@ func (b *builder) shape(f form, t reflect.Type, at site) (*jsonschema.Schema, er
 	case formUnknown, formAny:
 		return anything(), nil
 	case formBool, formNumber, formString:
-		// Describe a truth value, a text or a number. A double does not hold the largest integers of 64 bits; see
-		// [Text].
+		// Describe a truth value, a text or a number. A double does not hold the largest integers of 64 bits; see [Text].
 		s, err := jsonschema.ForType(t, nil)
 		if err != nil {
 			return nil, err
@@ -188,7 +187,7 @@ func text(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// names describes the names of a map's members, nil where any string is one.
+// names describes the names of a map's members; nil for any string.
 func names(t reflect.Type) (*jsonschema.Schema, error) {
 	key := t.Key()
 	switch form := formOf(key, false); {

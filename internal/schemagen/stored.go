@@ -11,10 +11,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// Stored lists the members of what is stored as a t, by path, each with its kind in words of our
-// own that never change. A path is as in RFC 6901, where "*" is every entry of a map or an array, or
-// every member that a struct does not name; "" is the whole. A type within itself has the kind
-// "as " and the path where it begins.
+// Stored lists the members of what is stored as a t, by path, each with its kind in words of our own that never change. A path is as in RFC
+// 6901, where "*" is every entry of a map or an array, or every member that a struct does not name; "" is the whole. A type within itself
+// has the kind "as " and the path where it begins.
 //
 // An error names a type within t that package json cannot write or read back, whatever its value.
 func Stored(t reflect.Type) (map[string]string, error) {
@@ -95,9 +94,8 @@ func (s *stored) addMembers(path string, t reflect.Type) error {
 	return s.add(path+"/*", values, "")
 }
 
-// Unlike compares what is recorded of a type with another one: the members that the other
-// type lacks, and those that it has and may not be able to read, each in a text for people. Of a member
-// that is named its parts are not.
+// Unlike compares what is recorded of a type with another one: the members that the other type lacks, and those that it has and may not be
+// able to read, each in a text for people. Of a member that is named its parts are not.
 func Unlike(recorded, own map[string]string) (lacking, unreadable map[string]string) {
 	lacking, unreadable = map[string]string{}, map[string]string{}
 	var named []string
@@ -147,7 +145,7 @@ func kindAt(kinds map[string]string, path string) string {
 	return resolve(kinds, &at)
 }
 
-// resolve follows a type within itself to where it begins.
+// resolve returns the kind at the start of a recursive type.
 func resolve(kinds map[string]string, at *string) string {
 	if begins, within := strings.CutPrefix(kinds[*at], "as "); within {
 		*at = begins

@@ -12,8 +12,7 @@ import (
 	"github.com/go-playground/validator/v10"
 )
 
-// try looks for rules that would make the validator fail, or answer by more
-// than the value, by asking it about the zero value of t.
+// try looks for rules that would make the validator fail, or answer by more than the value, by asking it about the zero value of t.
 func (b *builder) try(f form, t reflect.Type, blocks []block) error {
 	for _, rule := range blocks {
 		if rule.any(omitting) || rule.any(skipping) || rule.any(fieldRules) {
@@ -64,9 +63,8 @@ func (b *builder) acceptsZero(t reflect.Type, r rules) (bool, error) {
 	return b.valid(t, r.tag())
 }
 
-// valid asks the validator about the zero value of t under a validate tag. The
-// value stands in a struct, because the validator treats a struct that stands
-// alone in another way. The validator panics on a tag that it cannot apply.
+// valid asks the validator about the zero value of t under a validate tag. The value stands in a struct, because the validator treats a
+// struct that stands alone in another way. The validator panics on a tag that it cannot apply.
 func (b *builder) valid(t reflect.Type, tag string) (valid bool, err error) {
 	defer func() {
 		if p := recover(); p != nil {
@@ -83,8 +81,7 @@ func (b *builder) valid(t reflect.Type, tag string) (valid bool, err error) {
 	return err == nil, err
 }
 
-// hashable reports whether the entries of t can be keys of a map whatever they
-// hold, which is how the validator finds repeated ones.
+// hashable reports whether the entries of t can be keys of a map whatever they hold, which is how the validator finds repeated ones.
 func hashable(t reflect.Type) bool {
 	switch t.Kind() {
 	case reflect.Slice, reflect.Array, reflect.Map:

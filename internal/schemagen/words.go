@@ -84,8 +84,7 @@ func numeric(t reflect.Type, c check) (*jsonschema.Schema, error) {
 	}
 }
 
-// parameter reads a number as the validator does for a field of type t. It is
-// not exact when a double cannot hold it.
+// parameter reads a number as the validator does for a field of type t. It is not exact when a double cannot hold it.
 func parameter(t reflect.Type, param string) (n float64, exact bool, err error) {
 	switch {
 	case t.Kind() == reflect.Float32 || t.Kind() == reflect.Float64:
@@ -146,13 +145,11 @@ func not(s *jsonschema.Schema) *jsonschema.Schema { return &jsonschema.Schema{No
 
 func pattern(p string) *jsonschema.Schema { return &jsonschema.Schema{Pattern: p} }
 
-// spelling is how JSON Schema says a rule about the characters of a string. A
-// pattern allows what the rule allows, and more only where noted; a format
-// alone is a note.
+// spelling is how JSON Schema says a rule about the characters of a string. A pattern allows what the rule allows, and more only where
+// noted; a format alone is a note.
 type spelling struct{ pattern, format string }
 
-// spellings uses only what regular expressions mean alike in Go and in
-// ECMA-262, which JSON Schema refers to.
+// spellings uses only what regular expressions mean alike in Go and in ECMA-262, which JSON Schema refers to.
 var spellings = map[string]spelling{
 	"alpha":            {pattern: `^[a-zA-Z]+$`},
 	"alphaspace":       {pattern: `^[a-zA-Z ]+$`},

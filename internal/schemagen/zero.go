@@ -42,8 +42,7 @@ func (z zeros) of(t reflect.Type, f form) *jsonschema.Schema {
 	}
 }
 
-// text asks the type itself how it writes its zero value. There may be more
-// ways to write it.
+// text asks the type itself how it writes its zero value. There may be more ways to write it.
 func (z zeros) text(t reflect.Type) *jsonschema.Schema {
 	raw, err := json.Marshal(reflect.New(t).Interface())
 	if err != nil {
@@ -84,8 +83,7 @@ func (z zeros) object(t reflect.Type) *jsonschema.Schema {
 	return s
 }
 
-// probe asks the decoder whether it can fill struct t, and whether it knows the
-// members.
+// probe asks the decoder whether it can fill struct t, and whether it knows the members.
 func probe(t reflect.Type, members []field) error {
 	var object []string
 	for _, m := range members {
@@ -104,8 +102,7 @@ func probe(t reflect.Type, members []field) error {
 // nilDecodes asks the decoder whether it can fill a t.
 func nilDecodes(t reflect.Type) error { return decodes(t, "null") }
 
-// decodes tries a document. The decoder panics on some types that it cannot
-// fill: an embedded struct that is not exported, but has a name.
+// decodes tries a document. The decoder panics on some types that it cannot fill: an embedded struct that is not exported, but has a name.
 func decodes(t reflect.Type, document string) (err error) {
 	defer func() {
 		if p := recover(); p != nil {

@@ -1,7 +1,6 @@
-// Package demo tells a story through the real interfaces: orders that are paid
-// at a provider and a traffic fine, over HTTP and WebSocket, on a real PostgreSQL. Every exchange is printed, and what must hold
-// is checked as it is told: a demo that would show something else ends with an
-// error.
+// Package demo tells a story through the real interfaces: orders that are paid at a provider and a traffic fine, over HTTP and WebSocket,
+// on a real PostgreSQL. Every exchange is printed, and what must hold is checked as it is told: a demo that would show something else ends
+// with an error.
 package demo
 
 import (
@@ -26,15 +25,14 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Config says how the story is told.
+// Config configures the demo.
 type Config struct {
 	// Database is the connection string of a server where the schema pawl_demo
 	// is made anew. "" starts a private server, which ends with the demo.
 	Database string
 
-	// Address is where the story takes place and, unless Once is set, where the
-	// service stays up after it. "" is pawl.DefaultAddress, or a free port where
-	// that is taken or Once is set.
+	// Address is where the story takes place and, unless Once is set, where the service stays up after it. "" is pawl.DefaultAddress, or a
+	// free port where that is taken or Once is set.
 	Address string
 
 	// Once ends the demo after the story.

@@ -22,7 +22,7 @@ const (
 	ofFines    = `{"workflow":"fine"}`
 )
 
-// fine is the chapter about following what happens, and losing nothing.
+// fine is the chapter about following events without loss.
 func (s *story) fine(ctx context.Context) {
 	s.title("A traffic fine, followed over a WebSocket")
 	s.narrate("A clerk's screen subscribes to everything that happens to fines, from the beginning\nof the log.")
@@ -73,7 +73,7 @@ type screen struct {
 	seen []string // the ids of the events
 }
 
-// subscribe connects to a node and follows what a filter selects, after a position.
+// subscribe follows the events of a filter after a position.
 func (s *story) subscribe(ctx context.Context, url, after, filter string, protocols ...string) *screen {
 	sc := &screen{story: s}
 	if s.err != nil {
@@ -96,8 +96,7 @@ func (s *story) subscribe(ctx context.Context, url, after, filter string, protoc
 	return sc
 }
 
-// readUntil reads messages until one is of that kind. Others but events and
-// word that the subscription has caught up are not expected.
+// readUntil reads messages until one is of that kind. Others but events and word that the subscription has caught up are not expected.
 func (sc *screen) readUntil(op string) {
 	for sc.err == nil {
 		sc.fail(sc.ws.SetReadDeadline(time.Now().Add(patience)))
@@ -136,7 +135,7 @@ func (sc *screen) cut() {
 // crowd is how many clients send the same command at the same moment.
 const crowd = 50
 
-// crowd is the chapter about who wins when all come at once.
+// crowd is the chapter about concurrent requests with one key.
 func (s *story) crowd(ctx context.Context) {
 	s.title("Fifty at once")
 	const theFine = "/v1/workflows/fine/keys/V2032"
@@ -146,7 +145,7 @@ func (s *story) crowd(ctx context.Context) {
 	payment := post(theFine+"/payment", "V2032-2", `{"on":"2025-03-03","amount_cents":1000}`)
 	s.showRequest(payment)
 	answers := make([]answer, crowd)
-	told := make([]story, crowd) // each with an error of its own
+	told := make([]story, crowd) // each with its own error
 	var clients sync.WaitGroup
 	for i := range answers {
 		told[i] = *s

@@ -21,7 +21,7 @@ func (s *story) another(ctx context.Context, cart string) answer {
 		`{"customer":"c-1","cart":"`+cart+`","total":4200,"currency":"EUR"}`), 201, first)
 }
 
-// order is the chapter about what a retry is.
+// order is the chapter about retries.
 func (s *story) order(ctx context.Context) {
 	const (
 		place    = "/v1/workflows/order/place"
@@ -82,13 +82,12 @@ func (h *hold) wait() {
 	<-h.gone
 }
 
-// ledger asks the provider itself what has happened to the payment with a
-// reference.
+// ledger asks the provider for the payments with a reference.
 func (s *story) ledger(ctx context.Context, tell, reference string, charges, refunds int, says string) {
 	s.ask(ctx, tell, get("/ledger").to(s.bank.URL()), 200, books(reference, charges, refunds, says))
 }
 
-// books are what the ledger must say.
+// books are the expected payments.
 func books(reference string, charges, refunds int, says string) check {
 	return check{says, func(a answer) error {
 		var ledger map[string]provider.Entry
@@ -113,7 +112,7 @@ func books(reference string, charges, refunds int, says string) check {
 	}}
 }
 
-// payment is the chapter about what takes time, and touches the world.
+// payment is the chapter about activities.
 func (s *story) payment(ctx context.Context) {
 	s.title("Work that takes time")
 	under := newHold()

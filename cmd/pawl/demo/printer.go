@@ -15,8 +15,7 @@ const (
 	blue  = "34"
 )
 
-// printer writes the story. It keeps the first error, and
-// then says nothing more.
+// printer prints the story. After its first error it prints nothing.
 type printer struct {
 	out   io.Writer
 	color bool
@@ -40,7 +39,7 @@ func (p *printer) title(format string, args ...any) {
 	p.printf("\n%s\n", p.paint(bold, fmt.Sprintf(format, args...)))
 }
 
-// aside is what happens behind the scenes.
+// aside prints an event behind the scenes.
 func (p *printer) aside(format string, args ...any) {
 	p.printf("%s\n", p.paint(faint, "  "+fmt.Sprintf(format, args...)))
 }
@@ -58,7 +57,7 @@ func (p *printer) received(format string, args ...any) {
 	p.printf("     %s %s\n", p.paint(green, "<"), fmt.Sprintf(format, args...))
 }
 
-// held is what was checked and is so.
+// held prints a successful check.
 func (p *printer) held(format string, args ...any) {
 	p.printf("     %s %s\n", p.paint(green, "="), fmt.Sprintf(format, args...))
 }

@@ -12,11 +12,10 @@ import (
 	"github.com/pawlhq/pawl/internal/localpg"
 )
 
-// name is that of the schema, which is dropped and made again at each start; only
-// where its comment says that a demo made it.
+// name is that of the schema, which is dropped and made again at each start; only where its comment says that a demo made it.
 const name = "pawl_demo"
 
-// mark is the comment on the schema. It says what will become of it.
+// mark is the comment on the schema.
 const mark = "Made by the demo of Pawl, which drops it at its next start."
 
 // stage is the database of the story: empty tables for the demo alone.
@@ -27,8 +26,7 @@ type stage struct {
 	lock  pgx.Tx        // holds the demo's lock: a second demo would drop the first one's tables
 }
 
-// openStage prepares the named database, or for "" a private server of the demo's
-// own, which ends with it.
+// openStage prepares the named database, or for "" a private server of the demo's own, which ends with it.
 func openStage(ctx context.Context, url string, p *printer) (_ *stage, err error) {
 	st := &stage{url: url}
 	defer func() {
@@ -51,8 +49,7 @@ func openStage(ctx context.Context, url string, p *printer) (_ *stage, err error
 	return st, st.clear(ctx)
 }
 
-// takeLock takes the lock in a transaction that stays open: behind a pooler a
-// session is not ours.
+// takeLock takes the lock in a transaction that stays open: behind a pooler a session is not ours.
 func (st *stage) takeLock(ctx context.Context) (err error) {
 	if st.lock, err = st.pool.Begin(ctx); err != nil {
 		return fmt.Errorf("connect to the database: %w", err)
@@ -71,7 +68,7 @@ func (st *stage) takeLock(ctx context.Context) (err error) {
 	return nil
 }
 
-// clear drops what an earlier demo left.
+// clear drops the schema of an earlier demo.
 func (st *stage) clear(ctx context.Context) (err error) {
 	var foreign bool
 	if err := st.pool.QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1

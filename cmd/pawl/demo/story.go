@@ -63,8 +63,7 @@ func (s *story) until(ctx context.Context, what string, met func() bool) {
 	}
 }
 
-// request is an HTTP request. Its header lines are in the order in which they
-// are shown; a request with a body is of JSON.
+// request is an HTTP request. Its header lines are in the order in which they are shown; a request with a body is of JSON.
 type request struct {
 	method, path string
 	host         string   // "" is the service, else another one's URL
@@ -104,7 +103,7 @@ type check struct {
 	holds func(answer) error
 }
 
-// ask tells a step: a request, and the answer that it must get.
+// ask prints a request and checks its answer.
 func (s *story) ask(ctx context.Context, tell string, r request, status int, checks ...check) answer {
 	s.narrate(tell)
 	s.showRequest(r)
@@ -193,8 +192,7 @@ func header(name, want, says string) check {
 	}}
 }
 
-// has asks for what is at a path of the answer's JSON, such as "events.0.id";
-// "events.#" is how many there are.
+// has checks the value at a path of the answer's JSON, such as "events.0.id"; "events.#" is the number of events.
 func has(path string, want any, says string) check {
 	return check{says, func(a answer) error {
 		if got := a.at(path); got != fmt.Sprint(want) {
@@ -204,7 +202,7 @@ func has(path string, want any, says string) check {
 	}}
 }
 
-// at is the text of what is at a path of the answer's JSON, "" where nothing is.
+// at returns the text at a path of the answer's JSON, or "".
 func (a answer) at(path string) string {
 	var v any
 	if err := json.Unmarshal(a.body, &v); err != nil {

@@ -53,8 +53,7 @@ func message(id, body string, secret signature.Secret) request {
 	return r
 }
 
-// bookkeeping is another system, which is told of the orders by webhook. One event
-// that comes again is taken once.
+// bookkeeping is another system that receives orders by webhook, and ignores repeated events.
 type bookkeeping struct {
 	url    string
 	secret signature.Secret
@@ -101,7 +100,7 @@ func (b *bookkeeping) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	b.entries[id] = string(body)
 }
 
-// refuse lets it refuse events of a type; "" is none.
+// refuse makes it refuse events of a type; "" means none.
 func (b *bookkeeping) refuse(kind string) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -174,9 +173,8 @@ func (s *story) death(ctx context.Context) {
 	s.ledger(ctx, "Was the customer charged twice?", "c-1:k-12", 1, 0, "c-1:k-12 was charged once")
 }
 
-// startNode runs this program's command serve, with a lease, in a process of its
-// own, and returns when it serves. kill ends it with SIGKILL and may be called
-// twice.
+// startNode runs this program's command serve, with a lease, in a process of its own, and returns when it serves. kill ends it with SIGKILL
+// and may be called twice.
 func (s *story) startNode(ctx context.Context, lease string) (url string, kill func(), err error) {
 	args := []string{"serve", "--address", "127.0.0.1:0", "--schema", name, "--payments", s.bank.URL(), "--lease", lease}
 	s.sent("pawl %s", strings.Join(args, " "))
@@ -194,7 +192,7 @@ func (s *story) startNode(ctx context.Context, lease string) (url string, kill f
 	kill = sync.OnceFunc(func() {
 		_ = c.Process.Kill() // it may be gone already
 		_, _ = io.Copy(io.Discard, log)
-		_ = c.Wait() // says that it was killed
+		_ = c.Wait() // returns that it was killed
 	})
 	var said []string
 	for lines := bufio.NewScanner(log); lines.Scan(); {
@@ -220,7 +218,7 @@ func (s *story) self(ctx context.Context, args ...string) (*exec.Cmd, error) {
 	return c, nil
 }
 
-// pawl runs a command of an operator, and returns what it says.
+// pawl runs an operator command and returns its output.
 func (s *story) pawl(ctx context.Context, args ...string) string {
 	if s.err != nil {
 		return ""

@@ -15,7 +15,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// access is the chapter about who may do what: a machine with a key, and a browser with a ticket.
+// access is the chapter about credentials: a machine with a key, and a browser with a ticket.
 func (s *story) access(ctx context.Context) {
 	s.title("A key that may only pay, and a ticket for one order")
 	const theOrder = "/v1/workflows/order/keys/c-1:k-15"
@@ -66,12 +66,12 @@ func newTicket(seconds int) request {
 		`{"grants":["read:order#c-1%%3Ak-15","stream:order#c-1%%3Ak-15"],"actor":"c-1","seconds":%d}`, seconds)}
 }
 
-// guarded sends a request to the node that asks who calls.
+// guarded sends a request to the node with authentication.
 func (s *story) guarded(r request, credential string) request {
 	return r.with("Authorization", "Bearer "+credential).to(s.guardedURL)
 }
 
-// guard starts a node that asks who calls, on the same tables. It serves the shop's page, whose backend has the key.
+// guard starts a node with authentication on the same tables. It serves the shop's page, whose backend has the key.
 func (s *story) guard(ctx context.Context, key string) {
 	if s.err != nil {
 		return

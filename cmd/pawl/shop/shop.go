@@ -1,5 +1,4 @@
-// Package shop is the example workflows as a program, with a payment provider at
-// which its orders are paid.
+// Package shop is the example workflows as a program, with a payment provider at which its orders are paid.
 package shop
 
 import (
@@ -24,8 +23,7 @@ import (
 	"github.com/pawlhq/pawl/examples/order/provider"
 )
 
-// Command is [cli.CommandLine] over the example workflows. Its command serve has
-// the flag --payments, which names the payment provider.
+// Command is [cli.CommandLine] over the example workflows. Its command serve has the flag --payments, which names the payment provider.
 func Command() *cobra.Command {
 	client := &provider.Client{} // its URL is known when serve runs
 	root := cli.CommandLine(order.Workflow(client), fines.Workflow)
@@ -89,8 +87,7 @@ type Provider struct {
 	stop func() error
 }
 
-// StartProvider serves a provider that knows no charge yet. ctx bounds only the
-// start. Call Stop when done.
+// StartProvider serves a provider that knows no charge yet. ctx bounds only the start. Call Stop when done.
 func StartProvider(ctx context.Context) (p *Provider, err error) {
 	p = &Provider{Provider: provider.New()}
 	p.url, p.stop, err = Listen(ctx, p.Provider)
@@ -100,8 +97,7 @@ func StartProvider(ctx context.Context) (p *Provider, err error) {
 // URL is where it is, such as "http://127.0.0.1:34567".
 func (p *Provider) URL() string { return p.url }
 
-// Stop ends it, and cuts off what is under way. Further calls return what the
-// first did.
+// Stop ends it, and cuts off what is under way. Further calls return what the first did.
 func (p *Provider) Stop() error { return p.stop() }
 
 // Listen serves on a loopback port of its own. ctx bounds only the start. stop cuts

@@ -20,8 +20,7 @@ import (
 
 func TestMain(m *testing.M) { tables.Main(m) }
 
-// serve runs the command serve until the test ends. It returns what it logged
-// before it served, and where it serves.
+// serve runs the command serve until the test ends. It returns what it logged before it served, and where it serves.
 func serve(t *testing.T, args ...string) (log, url string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
