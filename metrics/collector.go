@@ -138,7 +138,7 @@ func sendRead[T any](ch chan<- prometheus.Metric, r *reading[T], sendAll func(ch
 }
 
 var readFailures = counter("pawl_scrape_read_failures_total",
-	"Reads of the database for a scrape that failed; their metrics are missing then.", "of")
+	"Failed reads of the database for a scrape; their metrics are missing.", "of")
 
 // reading is a periodic read of the database, for all tenants.
 type reading[T any] struct {

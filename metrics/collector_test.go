@@ -75,7 +75,7 @@ func TestEmptyKindIsExportedAsZero(t *testing.T) {
 	testutil.CollectAndCount(c)
 	do("send", draft)
 	want := `
-# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen stays, with 0, when no instance is of it any more.
+# HELP pawl_instances Instances by workflow, version of the definition, state, and whether it is final. Up to 10,000 of a kind are counted, fewer with many tenants; larger numbers are estimates of the planner. A kind that this process has seen stays with 0 when it has no instances.
 # TYPE pawl_instances gauge
 pawl_instances{definition="1",open="true",state="begun",workflow="draft"} 0
 pawl_instances{definition="1",open="false",state="sent",workflow="draft"} 1
@@ -110,13 +110,13 @@ pawl_scope_commands_total{outcome="new",scope="named"} 2
 pawl_scope_commands_total{outcome="new",scope="note:write"} 2
 pawl_scope_commands_total{outcome="replayed",scope="named"} 0
 pawl_scope_commands_total{outcome="replayed",scope="note:write"} 1
-# HELP pawl_sink_failures Attempts in a row that failed for the receiver as a whole; 0 when it takes events.
+# HELP pawl_sink_failures Consecutive failed attempts of the receiver as a whole; 0 when it accepts events.
 # TYPE pawl_sink_failures gauge
 pawl_sink_failures{sink="crm"} 3
 # HELP pawl_sink_lag_transitions Transitions that the sink has not received, over all tenants.
 # TYPE pawl_sink_lag_transitions gauge
 pawl_sink_lag_transitions{sink="crm"} 4
-# HELP pawl_scope_commands_recorded Attempts by scope and outcome at all nodes in the last 30 days, as recorded in the database once a minute.
+# HELP pawl_scope_commands_recorded Attempts by scope and outcome on all nodes in the last 30 days, recorded in the database once a minute.
 # TYPE pawl_scope_commands_recorded gauge
 pawl_scope_commands_recorded{outcome="active",scope="named"} 0
 pawl_scope_commands_recorded{outcome="active",scope="note:write"} 0
@@ -128,7 +128,7 @@ pawl_scope_commands_recorded{outcome="new",scope="named"} 8
 pawl_scope_commands_recorded{outcome="new",scope="note:write"} 16
 pawl_scope_commands_recorded{outcome="replayed",scope="named"} 2
 pawl_scope_commands_recorded{outcome="replayed",scope="note:write"} 4
-# HELP pawl_keys Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an estimate on large tables.
+# HELP pawl_keys Keys by the status of their command. Commands in flight are counted up to 10,000 of each kind; finished ones are estimated on large tables.
 # TYPE pawl_keys gauge
 pawl_keys{status="expired"} 0
 pawl_keys{status="failed_final"} 0
@@ -142,7 +142,7 @@ pawl_keys_lapsed 1
 # HELP pawl_keys_oldest_stale_seconds Time since the first of these leases expired; 0 for none.
 # TYPE pawl_keys_oldest_stale_seconds gauge
 pawl_keys_oldest_stale_seconds 0
-# HELP pawl_keys_stale Commands whose lease has expired, and that no node has taken over yet.
+# HELP pawl_keys_stale Commands whose lease has expired and that no node has taken over.
 # TYPE pawl_keys_stale gauge
 pawl_keys_stale 0
 `
@@ -225,7 +225,7 @@ func TestReadsAreCachedAndFailuresCounted(t *testing.T) {
 	f.err = errors.New("gone")
 	c = metrics.New(f, metrics.Config{Every: time.Hour, Timeout: time.Minute, Log: slog.New(slog.DiscardHandler)})
 	want := `
-# HELP pawl_scrape_read_failures_total Reads of the database for a scrape that failed; their metrics are missing then.
+# HELP pawl_scrape_read_failures_total Failed reads of the database for a scrape; their metrics are missing.
 # TYPE pawl_scrape_read_failures_total counter
 pawl_scrape_read_failures_total{of="counts"} 0
 pawl_scrape_read_failures_total{of="keys"} 1
@@ -278,7 +278,7 @@ func TestRequestsAreCountedByRouteAndStatus(t *testing.T) {
 	}
 	served.Wait()
 	want := `
-# HELP pawl_http_requests_total Requests that were answered, by the pattern of their address and the status of the answer.
+# HELP pawl_http_requests_total Answered requests, by route pattern and status.
 # TYPE pawl_http_requests_total counter
 pawl_http_requests_total{code="101",route="GET /things/{id}"} 1
 pawl_http_requests_total{code="200",route="GET /things/{id}"} 3

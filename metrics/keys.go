@@ -13,11 +13,11 @@ import (
 
 var (
 	keys = sharedGauge("pawl_keys",
-		"Keys by the status of their command. Those in flight are counted up to 10,000 of each kind; of the finished ones it is an "+
-			"estimate on large tables.", "status")
+		"Keys by the status of their command. Commands in flight are counted up to 10,000 of each kind; "+
+			"finished ones are estimated on large tables.", "status")
 	keysScheduled  = sharedGauge("pawl_keys_scheduled", "Commands in flight whose time has not come.")
-	keysDue        = sharedGauge("pawl_keys_due", "Commands in flight whose time has come, and that no node works on yet.")
-	keysStale      = sharedGauge("pawl_keys_stale", "Commands whose lease has expired, and that no node has taken over yet.")
+	keysDue        = sharedGauge("pawl_keys_due", "Commands in flight that are due and not claimed.")
+	keysStale      = sharedGauge("pawl_keys_stale", "Commands whose lease has expired and that no node has taken over.")
 	keysLapsed     = sharedGauge("pawl_keys_lapsed", "Claims of callers of the SQL contract that have expired.")
 	keysStuck      = sharedGauge("pawl_keys_stuck", "Commands that wait for an operator.")
 	keysAttempts   = sharedGauge("pawl_keys_many_attempts", "Commands in flight that were claimed five times or more.")
@@ -67,9 +67,9 @@ func age(now, then time.Time) float64 {
 
 var (
 	instances = sharedGauge("pawl_instances",
-		"Instances by workflow, version of the definition, state, and whether it is a final one. Up to 10,000 of a kind are "+
-			"counted, fewer where tenants are many; what is more is an estimate of the planner's. A kind that this process has seen "+
-			"stays, with 0, when no instance is of it any more.", "workflow", "definition", "state", "open")
+		"Instances by workflow, version of the definition, state, and whether it is final. Up to 10,000 of a kind are counted, "+
+			"fewer with many tenants; larger numbers are estimates of the planner. A kind that this process has seen stays with 0 "+
+			"when it has no instances.", "workflow", "definition", "state", "open")
 	instancesEstimated = sharedGauge("pawl_instances_estimated", "How many of the values of pawl_instances are estimates.")
 )
 
@@ -110,9 +110,10 @@ func sendCounts(ch chan<- prometheus.Metric, c *inspect.Counts, _ time.Time) {
 
 var (
 	versionNodes = sharedGauge("pawl_version_nodes",
-		"Nodes that serve, by whether they know the version of the workflow. Versions are all that have ever run here.", "workflow", "definition", "known")
+		"Serving nodes, by whether they know the version of the workflow, for all versions that have ever run here.",
+		"workflow", "definition", "known")
 	versionBegins = sharedGauge("pawl_version_begins",
-		"1: new instances of the workflow begin with this version, where a node knows it.", "workflow", "definition")
+		"1 for the default version of the workflow.", "workflow", "definition")
 )
 
 func sendVersions(ch chan<- prometheus.Metric, list *[]inspect.WorkflowVersion, _ time.Time) {
@@ -127,7 +128,7 @@ func sendVersions(ch chan<- prometheus.Metric, list *[]inspect.WorkflowVersion, 
 
 var (
 	instancesMigrated = counter("pawl_migrated_instances_total", "Instances that this node migrated to another version, by outcome.", "outcome")
-	migrationFailures = counter("pawl_migration_failures_total", "Failures of migrations on this node, that were tried again.")
+	migrationFailures = counter("pawl_migration_failures_total", "Failures of migrations on this node that were retried.")
 	migrationsHeld    = sharedGauge("pawl_migrations_held", "Migrations of instances that wait for a node or for activities.")
 	migrationLeft     = sharedGauge("pawl_migration_left_instances", "Instances left in running migrations, approximately.")
 )
@@ -162,16 +163,16 @@ var (
 	commandsRefused = counter("pawl_commands_refused_total", "Commands that were refused because the queue was full.")
 	commandsWaiting = gauge("pawl_commands_waiting", "Commands that wait for a committer.")
 	groups          = counter("pawl_commit_groups_total", "Transactions that the commit pipeline committed.")
-	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that another transaction won.")
+	groupsAgain     = counter("pawl_commit_reruns_total", "Runs of a group that lost a conflict with another transaction.")
 	groupsLost      = counter("pawl_commit_connections_lost_total", "Runs of a group that lost their connection to the database.")
 	groupsSplit     = counter("pawl_commit_splits_total", "Groups that were split to find the command that could not be stored.")
 	commandsAside   = counter("pawl_commit_aside_total",
-		"Commands that went to the retry lane, to wait for a lock or to run a transition's own SQL.")
+		"Commands that entered the retry lane, to wait for a lock or to run a transition's own SQL.")
 	scoped = counter("pawl_scope_commands_total",
 		"Attempts by scope (the transition of a default scope, or \"named\" for scopes that callers chose) and outcome: new, "+
 			"replayed, active, mismatched, expired. All but new are duplicates that were suppressed.", "scope", "outcome")
 	scopesRecorded = sharedGauge("pawl_scope_commands_recorded",
-		"Attempts by scope and outcome at all nodes in the last 30 days, as recorded in the database once a minute.", "scope", "outcome")
+		"Attempts by scope and outcome on all nodes in the last 30 days, recorded in the database once a minute.", "scope", "outcome")
 )
 
 // namedScopes represents all scopes chosen by callers, whose number is unbounded.
@@ -204,11 +205,11 @@ var (
 	takenOver = counter("pawl_inflight_taken_over_total", "Of those, commands taken over from a node whose lease had expired.")
 	ended     = counter("pawl_inflight_ended_total",
 		"Ends of attempts by outcome: decided (a scheduled command), succeeded, failed, cancelled, abandoned, undone (an effect).", "outcome")
-	retried     = counter("pawl_inflight_retries_total", "Attempts that failed and are to be repeated.")
+	retried     = counter("pawl_inflight_retries_total", "Failed attempts that will be retried.")
 	becameStuck = counter("pawl_inflight_stuck_total", "Commands that were left to an operator.")
 	returned    = counter("pawl_inflight_returned_total", "Commands that were released without a failed attempt.")
 	heartbeats  = counter("pawl_inflight_heartbeats_total", "Leases that were renewed.")
-	leasesLost  = counter("pawl_inflight_leases_lost_total", "Leases that were lost while an attempt was under way.")
+	leasesLost  = counter("pawl_inflight_leases_lost_total", "Leases that were lost during an attempt.")
 	busy        = gauge("pawl_inflight_busy_workers", "Workers, and scheduled commands being decided.")
 	held        = gauge("pawl_inflight_leases", "Leases that this node holds.")
 )

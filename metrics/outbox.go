@@ -12,16 +12,16 @@ import (
 )
 
 var (
-	purgeBatches = counter("pawl_retention_batches_total", "Transactions that looked for keys that are due.")
+	purgeBatches = counter("pawl_retention_batches_total", "Transactions that looked for expired keys.")
 	purged       = counter("pawl_retention_keys_total",
 		"Keys that retention removed: expired (answers that became tombstones), forgotten (tombstones that were deleted), "+
 			"abandoned (failed because no caller continued them), archived (moved to the history).", "outcome")
 	dropped        = counter("pawl_retention_dropped_partitions_total", "Partitions that retention dropped.")
 	purgeFailures  = counter("pawl_retention_failures_total", "Rounds of retention that failed and were repeated.")
-	retentionHeld  = sharedGauge("pawl_retention_served", "Whether a node does retention: 1 or 0.")
+	retentionHeld  = sharedGauge("pawl_retention_served", "Whether a node runs retention: 1 or 0.")
 	partitions     = sharedGauge("pawl_partitions", "Partitions of the table.", "table")
 	partitionBytes = sharedGauge("pawl_partition_bytes", "Size of the table's partitions, with their indexes.", "table")
-	partitionsKept = sharedGauge("pawl_partitions_held", "Partitions past their age that are still needed.", "table")
+	partitionsKept = sharedGauge("pawl_partitions_held", "Expired partitions that are still needed.", "table")
 )
 
 func sendPurged(ch chan<- prometheus.Metric, s engine.RetentionStats) {
@@ -57,12 +57,12 @@ func sendRetention(ch chan<- prometheus.Metric, r *inspect.Retention, now time.T
 
 var (
 	relayPolls     = counter("pawl_relay_polls_total", "Polls of the sinks' state.")
-	relayClaimed   = counter("pawl_relay_claimed_total", "Sinks that this node began to deliver to.")
+	relayClaimed   = counter("pawl_relay_claimed_total", "Sinks that this node has claimed.")
 	relayTakenOver = counter("pawl_relay_taken_over_total", "Of those, sinks taken over from a node that had not released them.")
 	relayLost      = counter("pawl_relay_leases_lost_total", "Sinks that this node lost, because their lease was taken or could not be renewed.")
 	relayStored    = counter("pawl_relay_writes_total", "Writes of the relay to the database: cursors, dead letters, leases.")
 	relayDelivered = counter("pawl_relay_delivered_events_total", "Events that this node delivered, repetitions too.")
-	relayFailed    = counter("pawl_relay_failed_attempts_total", "Attempts of this node to deliver that failed.")
+	relayFailed    = counter("pawl_relay_failed_attempts_total", "Failed attempts of this node to deliver.")
 	relayParked    = counter("pawl_relay_parked_events_total", "Events of this node that became dead letters.")
 
 	sinkLag    = sharedGauge("pawl_sink_lag_transitions", "Transitions that the sink has not received, over all tenants.", "sink")
@@ -74,11 +74,11 @@ var (
 	sinkDead     = sharedGauge("pawl_sink_dead_letters", "Dead letters that wait for an operator.", "sink")
 	sinkAside    = sharedGauge("pawl_sink_aside_events", "Deferred events: they are retried, or wait behind one that is.", "sink")
 	sinkFailures = sharedGauge("pawl_sink_failures",
-		"Attempts in a row that failed for the receiver as a whole; 0 when it takes events.", "sink")
+		"Consecutive failed attempts of the receiver as a whole; 0 when it accepts events.", "sink")
 	sinkPaused    = sharedGauge("pawl_sink_paused", "Whether the sink is paused: 1 or 0.", "sink")
 	sinkServed    = sharedGauge("pawl_sink_served", "Whether a node delivers to the sink: 1 or 0.", "sink")
 	sinkDelivered = sharedCounter("pawl_sink_delivered_events_total", "Events that all nodes delivered to the sink, repetitions too.", "sink")
-	sinkFailed    = sharedCounter("pawl_sink_failed_attempts_total", "Attempts of all nodes to deliver to the sink that failed.", "sink")
+	sinkFailed    = sharedCounter("pawl_sink_failed_attempts_total", "Failed attempts of all nodes to deliver to the sink.", "sink")
 	sinkParked    = sharedCounter("pawl_sink_parked_events_total", "Events of the sink that became dead letters, on all nodes.", "sink")
 )
 

@@ -32,9 +32,9 @@ var _ prometheus.Collector = (*Requests)(nil)
 
 var (
 	requestsTotal = counter("pawl_http_requests_total",
-		"Requests that were answered, by the pattern of their address and the status of the answer.", "route", "code")
+		"Answered requests, by route pattern and status.", "route", "code")
 	requestsTook = histogram("pawl_http_request_duration_seconds",
-		"How long requests took to be answered, without event streams and WebSocket connections.", "route")
+		"Duration of requests until their answer, without event streams and WebSocket connections.", "route")
 )
 
 // buckets range from a replayed result to a request that waits for completion.
@@ -122,13 +122,13 @@ type ConnectionStats struct {
 }
 
 var (
-	connectionsOpen    = gauge("pawl_http_connections", "Connections that are open.")
+	connectionsOpen    = gauge("pawl_http_connections", "Open connections.")
 	connectionsRefused = counter("pawl_http_connections_refused_total",
-		"Connections that were closed at once, because their address had too many.")
+		"Connections that were refused because their address had too many.")
 	connectionsEvicted = counter("pawl_http_connections_evicted_total", "Idle connections that were closed for new ones.")
-	certificateEnd     = gauge("pawl_tls_certificate_end_timestamp_seconds", "When the TLS certificate ends, in Unix time; 0 without TLS.")
+	certificateEnd     = gauge("pawl_tls_certificate_end_timestamp_seconds", "Unix time at which the TLS certificate expires; 0 without TLS.")
 	reloadFailures     = counter("pawl_tls_reload_failures_total",
-		"New files of the TLS certificate that could not be used, so that the old one stayed.")
+		"Failed reloads of the TLS certificate, after which the old one stayed.")
 )
 
 // Connections returns a collector of a server's connections.
@@ -154,10 +154,10 @@ type MemoryStats struct {
 }
 
 var (
-	memoryLimit   = gauge("pawl_http_memory_limit_bytes", "Memory that requests and streams may take together.")
+	memoryLimit   = gauge("pawl_http_memory_limit_bytes", "Memory limit of all requests and streams.")
 	memoryHeld    = gauge("pawl_http_memory_held_bytes", "Memory that open requests and streams have reserved.")
 	memoryRefused = counter("pawl_http_memory_refused_total",
-		"Requests that were refused because they, their credential, their tenant or the node had no memory left, or too many requests open.")
+		"Requests that were refused because a memory limit or a limit of open requests was reached.")
 )
 
 // Memory returns a collector of the memory shared by callers.
@@ -194,14 +194,14 @@ var _ prometheus.Collector = (*Refusals)(nil)
 
 var (
 	refusedTotal = counter("pawl_auth_refused_total",
-		"Refused callers, by the problem of their credential, or `grant` for a missing right.", "reason")
-	authKeys    = gauge("pawl_auth_keys", "Keys of the identity provider that are used.")
-	keyReads    = counter("pawl_auth_key_reads_total", "How often the keys of the identity provider were asked for.")
-	keyFailures = counter("pawl_auth_key_failures_total", "How often they could not be read.")
-	keysRead    = gauge("pawl_auth_keys_read_seconds", "When the keys of the identity provider were read last, in seconds since 1970.")
+		"Refused callers, by the problem of their credential, or `grant` for a missing grant.", "reason")
+	authKeys    = gauge("pawl_auth_keys", "Keys of the identity provider in use.")
+	keyReads    = counter("pawl_auth_key_reads_total", "Requests for the keys of the identity provider.")
+	keyFailures = counter("pawl_auth_key_failures_total", "Failed requests for the keys of the identity provider.")
+	keysRead    = gauge("pawl_auth_keys_read_seconds", "Unix time of the last successful read of the identity provider's keys.")
 
-	apiKeysKnown    = gauge("pawl_auth_api_keys", "API keys that the node remembers.")
-	keyLookups      = counter("pawl_auth_api_key_lookups_total", "API keys that were not remembered, and looked up in the database.")
+	apiKeysKnown    = gauge("pawl_auth_api_keys", "API keys cached by the node.")
+	keyLookups      = counter("pawl_auth_api_key_lookups_total", "Lookups of API keys in the database that were not cached.")
 	keyPolls        = counter("pawl_auth_api_key_looks_total", "Polls of the table of API keys.")
 	keyPollFailures = counter("pawl_auth_api_key_look_failures_total", "Polls of the table of API keys that failed.")
 )
