@@ -91,23 +91,17 @@ func (r *Runner) keep(ctx context.Context) {
 				next = soon
 			}
 		}
-		timer.Reset(time.Until(r.nextWrite(next)))
-	}
-}
-
-// nextWrite is when there is something to write: when leases are looked at, at the latest.
-func (r *Runner) nextWrite(next time.Time) time.Time {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if !r.keeper.reportAt.IsZero() && r.keeper.reportAt.Before(next) {
-		next = r.keeper.reportAt
-	}
-	for _, n := range r.keeper.returns {
-		if n.next.Before(next) {
-			next = n.next
+		soonest := next
+		r.mu.Lock()
+		if at := r.keeper.reportAt; !at.IsZero() {
+			soonest = earlier(soonest, at)
 		}
+		for _, n := range r.keeper.returns {
+			soonest = earlier(soonest, n.next)
+		}
+		r.mu.Unlock()
+		timer.Reset(time.Until(soonest))
 	}
-	return next
 }
 
 // gather collects what is to be written now, by tenant. all looks at every lease and prolongs those that need it.

@@ -69,7 +69,13 @@ func (r *Runner) pollLoop(ctx context.Context) {
 				next = begun.Add(r.config.Every)
 			}
 		}
-		timer.Reset(r.pause(time.Until(next)))
+		wait := time.Until(next)
+		r.mu.Lock()
+		if at := r.poller.wanted.at; !at.IsZero() {
+			wait = min(wait, max(at.Sub(r.config.Clock.Now()), dueGap))
+		}
+		r.mu.Unlock()
+		timer.Reset(wait)
 	}
 }
 
@@ -129,16 +135,6 @@ func (r *Runner) takeable() []store.Activity {
 		}
 	}
 	return list
-}
-
-// pause is how long there is nothing to poll for.
-func (r *Runner) pause(most time.Duration) time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if r.poller.wanted.at.IsZero() {
-		return most
-	}
-	return min(most, max(r.poller.wanted.at.Sub(r.config.Clock.Now()), dueGap))
 }
 
 // poll finds due work, claims it and begins to work on it. tick: it is the regular poll.

@@ -64,7 +64,11 @@ func (r *Runner) store(ctx context.Context, notes map[string][]*leaseUpdate) (st
 	stored = map[*leaseUpdate]string{}
 	err = r.send(ctx, func(b *pgx.Batch) {
 		for tenant, list := range notes {
-			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), writtenAs(list),
+			written := make([]store.Note, len(list))
+			for i, n := range list {
+				written[i] = store.Note{InFlight: &n.InFlight, Progress: n.progress, Back: n.back, At: n.runAt}
+			}
+			r.sql.Keep(b, tenant, r.config.Node, r.config.Lease, r.config.Clock.Now(), written,
 				func(i int, by string) { stored[list[i]] = by })
 		}
 	})
@@ -112,15 +116,6 @@ func (r *Runner) leased(ctx context.Context, notes map[string][]*leaseUpdate) (h
 		}
 	})
 	return held, err
-}
-
-// writtenAs are updates as they are written.
-func writtenAs(list []*leaseUpdate) []store.Note {
-	out := make([]store.Note, len(list))
-	for i, n := range list {
-		out[i] = store.Note{InFlight: &n.InFlight, Progress: n.progress, Back: n.back, At: n.runAt}
-	}
-	return out
 }
 
 // settings restrict the statements of a message to index scans, even if a connection planned them while the tables were empty, and make the

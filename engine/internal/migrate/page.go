@@ -81,16 +81,8 @@ func (r *Runner) ask(ctx context.Context, b *batch) (t tally, err error) {
 		}
 	}
 	replies := r.config.Submit(ctx, list)
-	r.refuseUnfit(ctx, list, replies)
-	for i, reply := range replies {
-		t.count(b.page[i], reply, plan)
-	}
-	return t, ctx.Err()
-}
-
-// refuseUnfit submits again the instances that cannot be decided or stored according to the plan: they are refused, so that they do not
-// block the end of the batch.
-func (r *Runner) refuseUnfit(ctx context.Context, list []*decide.Prepared, replies []transitions.Reply) {
+	// An instance that cannot be decided or stored according to the plan is submitted again and refused, so that it does not block the end
+	// of the batch.
 	var places []int
 	var unfit []*decide.Prepared
 	for i := range replies {
@@ -98,12 +90,15 @@ func (r *Runner) refuseUnfit(ctx context.Context, list []*decide.Prepared, repli
 			places, unfit = append(places, i), append(unfit, list[i].Unfit(replies[i].Err))
 		}
 	}
-	if len(unfit) == 0 {
-		return
+	if len(unfit) > 0 {
+		for n, reply := range r.config.Submit(ctx, unfit) {
+			replies[places[n]] = reply
+		}
 	}
-	for n, reply := range r.config.Submit(ctx, unfit) {
-		replies[places[n]] = reply
+	for i, reply := range replies {
+		t.count(b.page[i], reply, plan)
 	}
+	return t, ctx.Err()
 }
 
 // count adds the outcome of an instance. An instance without a final outcome is read again in the next pass.
@@ -151,7 +146,12 @@ func Preview(ctx context.Context, reader *store.Reader, plan *workflow.Migration
 
 // preview adds an instance. Why the plan's code fails is logged, once for each reason.
 func preview(p *inspect.MigrationPreview, plan *workflow.Migration, i *transitions.Instance, log *slog.Logger) {
-	s := stateOf(p, plan, i.State)
+	at := slices.IndexFunc(p.States, func(s inspect.MigrationState) bool { return s.State == i.State })
+	if at < 0 {
+		into, _ := plan.Into(i.State)
+		at, p.States = len(p.States), append(p.States, inspect.MigrationState{State: i.State, To: into})
+	}
+	s := &p.States[at]
 	s.Count++
 	command := transitions.Command{Tenant: i.Tenant, Workflow: i.Workflow, Instance: i.ID, Key: "dry-run"}
 	prepared, err := decide.Operate(command, transitions.Operation{Action: transitions.Migrate, To: p.To}, plan)
@@ -177,15 +177,4 @@ func preview(p *inspect.MigrationPreview, plan *workflow.Migration, i *transitio
 	default:
 		s.Waiting++
 	}
-}
-
-func stateOf(p *inspect.MigrationPreview, plan *workflow.Migration, state workflow.State) *inspect.MigrationState {
-	for i := range p.States {
-		if p.States[i].State == state {
-			return &p.States[i]
-		}
-	}
-	into, _ := plan.Into(state)
-	p.States = append(p.States, inspect.MigrationState{State: state, To: into})
-	return &p.States[len(p.States)-1]
 }

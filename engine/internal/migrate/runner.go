@@ -247,7 +247,7 @@ func (r *Runner) endLook(ctx context.Context, b *batch) error {
 	case changing != "":
 		return r.give(ctx, again, fmt.Sprintf("node %s has not confirmed which version new instances begin with", changing))
 	case begins:
-		// The batch ends beside new instances. Count how many have begun since.
+		// New instances still begin with the version: count how many have begun, and end the batch.
 		since := 0
 		look := &store.OpenLook{Workflow: b.Workflow, Definition: b.From, Scope: decide.MigrationScope(b.ID), Limit: previewed}
 		for since < mostSince {

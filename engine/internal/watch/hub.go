@@ -109,7 +109,17 @@ func (h *Hub) Heard(commands []uint64) {
 func (h *Hub) poll() {
 	for wait := pollEvery; backoff.Sleep(h.ctx, wait); {
 		begun := time.Now()
-		for slice := range slices.Chunk(h.unfinished(), readSize) {
+		var unfinished []*command
+		h.mu.Lock()
+		for _, same := range h.watched {
+			for _, c := range same {
+				if !c.finished() {
+					unfinished = append(unfinished, c)
+				}
+			}
+		}
+		h.mu.Unlock()
+		for slice := range slices.Chunk(unfinished, readSize) {
 			h.mu.Lock()
 			for _, c := range slice {
 				if c.watchers+c.waiters > 0 {
@@ -123,20 +133,6 @@ func (h *Hub) poll() {
 		}
 		wait = max(0, time.Until(begun.Add(pollEvery)))
 	}
-}
-
-// unfinished are the commands that are watched and may change.
-func (h *Hub) unfinished() (list []*command) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	for _, same := range h.watched {
-		for _, c := range same {
-			if !c.finished() {
-				list = append(list, c)
-			}
-		}
-	}
-	return list
 }
 
 // join adds a watcher and returns the command. h.mu is held.
