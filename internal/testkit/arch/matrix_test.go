@@ -46,7 +46,8 @@ var Matrix = []Room{
 	// Declarations, and decisions about commands: no clock, no database.
 	{"internal/schemagen", nil, mods(json, jsonschema, uuid, validator)},
 	{"workflow/internal/unknown", ours("internal/schemagen"), mods(json)},
-	{"workflow", ours("internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
+	{"internal/chart", nil, nil},
+	{"workflow", ours("internal/chart", "internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
 	{"tracing", nil, mods(uuid)},
 	{"transitions", ours("tracing", "workflow"), mods(json, uuid)},
