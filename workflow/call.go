@@ -22,6 +22,7 @@ type Facts struct {
 	State    State // the state before this command; "" for a creation
 	From     State // of the outcome of an activity: where its command was accepted; "" where that is not kept, see Work.KeepsFrom
 	Reason   string
+	Spawned  int // children that earlier steps of the same command have started
 }
 
 // Call is one command as an action sees it: the facts, and what the action
@@ -144,7 +145,7 @@ func (c *Call) childID(child *Child) uuid.UUID {
 	if child.BusinessKey != "" {
 		return InstanceID(c.facts.Tenant, child.Workflow, child.BusinessKey)
 	}
-	return InstanceID(c.facts.Tenant, fmt.Sprintf("%s/%d", c.facts.Instance, c.facts.Version+1), strconv.Itoa(len(c.spawns)))
+	return InstanceID(c.facts.Tenant, fmt.Sprintf("%s/%d", c.facts.Instance, c.facts.Version+1), strconv.Itoa(c.facts.Spawned+len(c.spawns)))
 }
 
 // KeepAnswer has the answer to the command replayed for at least d from now on,

@@ -45,7 +45,9 @@ func (w *Workflow) check(m *Mistakes) {
 		s.checkReceives(m)
 	}
 	w.checkAmbiguity(m)
-	w.checkGraph(m)
+	if len(w.regions) == 0 || w.tree != nil { // otherwise its states are not known
+		w.checkGraph(m)
+	}
 	w.checkRoles(m)
 	w.checkTimers(m)
 }
@@ -94,6 +96,12 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	excluding := slices.Concat(s.NotBy, s.NotByLast)
 	if s.Start && len(excluding) > 0 {
 		m.add("transition %q creates the instance, so %q cannot have happened before", s.Name, excluding[0])
+	}
+	if s.Auto && (len(s.Roles) > 0 || len(excluding) > 0) {
+		m.add("transition %q is automatic, so it has no actor who could have a role or be excluded", s.Name)
+	}
+	if s.Internal && s.Start {
+		m.add("transition %q creates the instance, so it cannot be internal", s.Name)
 	}
 	for _, n := range excluding {
 		if len(w.byName[n]) == 0 {
@@ -177,7 +185,7 @@ func (w *Workflow) checkGraph(m *Mistakes) {
 		if !reached[s] && starts {
 			m.add("state %q cannot be reached from a start", s)
 		}
-		leaves := w.Allowed(s)
+		leaves := w.leaves(s)
 		switch {
 		case w.final[s] && len(leaves) > 0:
 			m.add("state %q is final, but %q leaves it", s, leaves[0])
@@ -195,11 +203,21 @@ func (w *Workflow) checkGraph(m *Mistakes) {
 	}
 }
 
+// leaves lists the names of the transitions that leave a state, those inside it not included.
+func (w *Workflow) leaves(state State) (names []string) {
+	for _, s := range w.Steps {
+		if slices.ContainsFunc(s.From, w.within(state).Has) {
+			names = append(names, s.Name)
+		}
+	}
+	return names
+}
+
 // reached are the states that an instance can come to.
 func (w *Workflow) reached() map[State]bool {
 	reached := map[State]bool{}
 	for changed := true; changed; {
-		changed = false
+		changed = w.reachInside(reached)
 		for _, s := range w.Steps {
 			if !s.Start && !slices.ContainsFunc(s.From, func(f State) bool { return reached[f] }) {
 				continue
@@ -211,6 +229,23 @@ func (w *Workflow) reached() map[State]bool {
 		}
 	}
 	return reached
+}
+
+// reachInside adds the states that are active together with reached ones, and reports whether there were any to add.
+func (w *Workflow) reachInside(reached map[State]bool) (changed bool) {
+	if w.tree == nil {
+		return false
+	}
+	for _, s := range w.States {
+		if !reached[s] {
+			continue
+		}
+		for _, active := range w.Take("", Move{To: s}).State.Active() {
+			changed = changed || !reached[active]
+			reached[active] = true
+		}
+	}
+	return changed
 }
 
 func (w *Workflow) checkRoles(m *Mistakes) {

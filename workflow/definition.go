@@ -19,6 +19,9 @@ type Definition[D any] struct {
 	attrs   []attribute[D]
 	timers  []timer[D]
 
+	composites []composite
+	joins      []join[D]
+
 	horizons Horizons
 	maxData  int
 	changed  []string // members; see DataChanged
@@ -85,7 +88,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		data: reflect.TypeFor[D](), plans: map[int]*plan{},
 	}
 	m := &Mistakes{Workflow: d.name}
-	for i, p := range d.parts {
+	for i, p := range append(slices.Clip(d.parts), d.joinParts(m)...) {
 		if p == nil {
 			m.add("part %d of the definition is nil", i+1)
 			continue
@@ -93,6 +96,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		s := p.step()
 		w.Steps = append(w.Steps, s)
 		w.byName[s.Name] = append(w.byName[s.Name], s)
+		w.automatic = w.automatic || s.Auto
 		for _, n := range s.NotBy {
 			w.watched[n] = true
 		}
@@ -112,6 +116,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w.attrs = attributes(slices.Clone(d.attrs))
 	w.correct = corrects[D](func() map[string]bool { return w.gone })
 	w.collectStates()
+	w.buildTree(m, d.composites)
 	w.keepFrom()
 	w.check(m)
 	d.check(m, w)

@@ -20,8 +20,16 @@ type Description struct {
 
 // StateDescription is one state.
 type StateDescription struct {
-	Name  State `json:"name"`
-	Final bool  `json:"final,omitempty"`
+	Name    State               `json:"name"`
+	Final   bool                `json:"final,omitempty"`
+	Regions []RegionDescription `json:"regions,omitempty"` // of a composite state
+}
+
+// RegionDescription is a region of a composite state, or all states inside it if they exclude each other.
+type RegionDescription struct {
+	Name   string  `json:"name,omitempty"`
+	States []State `json:"states"` // the first is the initial one
+	Done   []State `json:"done,omitempty"`
 }
 
 // TransitionDescription is one declared transition.
@@ -38,6 +46,8 @@ type TransitionDescription struct {
 	Guards         []string             `json:"guards,omitempty"`
 	BusinessKey    bool                 `json:"business_key,omitempty"`
 	RefuseExisting bool                 `json:"refuse_existing,omitempty"`
+	Auto           bool                 `json:"auto,omitzero"`      // taken as soon as it is enabled
+	Internal       bool                 `json:"internal,omitzero"`  // not for callers
 	Receives       []string             `json:"receives,omitempty"` // consumers of messages; not part of the hash
 	Payload        jsontext.Value       `json:"payload"`            // JSON Schema, draft 2020-12
 }
@@ -79,14 +89,15 @@ type TimerDescription struct {
 func (w *Workflow) Describe() Description {
 	d := Description{Name: w.Name, Version: w.Version, Roles: w.Roles, Attributes: w.Attributes}
 	for _, s := range w.States {
-		d.States = append(d.States, StateDescription{Name: s, Final: w.final[s]})
+		d.States = append(d.States, StateDescription{Name: s, Final: w.final[s], Regions: w.regions[s]})
 	}
 	for _, s := range w.Steps {
 		schema, _ := s.Schema() // checked by Build
 		d.Transitions = append(d.Transitions, TransitionDescription{
 			Name: s.Name, Doc: s.Doc, Start: s.Start, From: s.From, To: s.To, Activity: s.Work.describe(),
 			Roles: s.Roles, NotBy: s.NotBy, NotByLast: s.NotByLast, Guards: s.Guards,
-			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Receives: s.consumers(), Payload: schema,
+			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Auto: s.Auto, Internal: s.Internal, Receives: s.consumers(),
+			Payload: schema,
 		})
 	}
 	for _, t := range w.Timers {

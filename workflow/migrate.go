@@ -37,9 +37,15 @@ func MigrationOf(from, to *Workflow) (*Migration, error) {
 
 // Into is the new state of an instance. known is false for a state from which instances are not migrated: one that the old version does not
 // have, or a final one.
+//
+// Of composite states each state inside them is mapped, and what [Last] returns to. known is also false if their new states cannot be
+// active together.
 func (m *Migration) Into(old State) (now State, known bool) {
-	now, known = m.states[old]
-	return now, known
+	if m.From.tree == nil && m.To.tree == nil {
+		now, known = m.states[old]
+		return now, known
+	}
+	return m.To.together(m.From.innermost(old), m.states)
 }
 
 // Carries reports whether an instance is taken while the activity is under way. Else it has to wait.
@@ -185,7 +191,7 @@ func (c *migrationCheck) checkStates() {
 	}
 	ends := c.To.ending()
 	for _, s := range c.From.States {
-		if c.From.final[s] || c.From.underWay(s) != nil {
+		if c.From.final[s] || c.From.underWay(s) != nil || c.From.regions[s] != nil {
 			continue
 		}
 		if into, ok := c.target(s); ok {
@@ -327,11 +333,16 @@ func (w *Workflow) ending() map[State]bool {
 			if s.Work != nil {
 				leaves, targets = append(slices.Clone(s.From), s.Work.Via), s.reaches()[1:]
 			}
-			if !slices.ContainsFunc(targets, func(t State) bool { return ends[t] }) {
+			if !slices.ContainsFunc(targets, func(t State) bool { return ends[State(strings.TrimPrefix(string(t), lastPrefix))] }) {
 				continue
 			}
 			for _, from := range leaves {
 				changed, ends[from] = changed || !ends[from], true
+			}
+		}
+		for _, s := range w.States {
+			if !ends[s] && slices.ContainsFunc(w.within(s).Active(), func(around State) bool { return ends[around] }) {
+				changed, ends[s] = true, true
 			}
 		}
 	}

@@ -106,7 +106,7 @@ func TestRunGoesToTheFirstTargetUnlessTold(t *testing.T) {
 func TestActionKnowsItsFacts(t *testing.T) {
 	var got Facts
 	s := ledgerStep(t, func(c *Call, _ *ledger, _ entry) error {
-		got = Facts{c.Now(), c.Tenant(), c.Actor(), c.Instance(), c.Version(), c.State(), "", c.Reason()}
+		got = Facts{c.Now(), c.Tenant(), c.Actor(), c.Instance(), c.Version(), c.State(), "", c.Reason(), 0}
 		return nil
 	})
 	_, err := s.Run(someFacts, nil, decoded(t, s, `{}`))

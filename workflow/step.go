@@ -29,6 +29,8 @@ type Step struct {
 	Guards         []string
 	Keyed          bool // creation by business key
 	RefuseExisting bool
+	Auto           bool // taken as soon as it is enabled; see the function Auto
+	Internal       bool // not for callers; see Transition.Internal
 	Hook           Hook
 	Work           *Work        // what it does outside of the database; nil: it is done at once
 	Receives       []*Reception // the messages from outside that cause it

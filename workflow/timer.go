@@ -19,8 +19,8 @@ type Timer struct {
 // FromData reports whether the time is taken from the data.
 func (t *Timer) FromData() bool { return t.at != nil }
 
-// Runs reports whether the timer runs in the state.
-func (t *Timer) Runs(in State) bool { return slices.Contains(t.In, in) }
+// Runs reports whether the timer runs in the state of an instance.
+func (t *Timer) Runs(in State) bool { return slices.ContainsFunc(t.In, in.Has) }
 
 // Due is when the timer fires, given when the states were entered and the data.
 // The zero time is never. Its error is an *Error for data that do not fit the

@@ -46,6 +46,19 @@ func On[D, P any](name string, from []State, to State, action func(c *Call, data
 	return newTransition(Step{Name: name, From: from, To: []State{to}}, action)
 }
 
+// Auto declares an automatic transition: whenever an instance is in one of the given states after a transition and the guards permit
+// it, it is taken too, in the same commit. Of several the first declared is taken, then those that are enabled after it; 100 at most,
+// more are a defect of the workflow. The audit row of the command names them, and what the action emits or starts is the command's. If
+// the action refuses, so is the command. No caller can ask for an automatic transition.
+func Auto[D any](name string, from []State, to State, action func(c *Call, data *D) error) *Transition[D, None] {
+	t := newTransition(Step{Name: name, From: from, To: []State{to}, Auto: true, Internal: true},
+		func(c *Call, data *D, _ None) error { return action(c, data) })
+	if action == nil {
+		t.action = nil
+	}
+	return t
+}
+
 func newTransition[D, P any](s Step, action func(*Call, *D, P) error) *Transition[D, P] {
 	return &Transition[D, P]{spec: s, action: action}
 }
@@ -98,6 +111,12 @@ func (t *Transition[D, P]) NotBy(transitions ...string) *Transition[D, P] {
 // first may approve what the second made of it.
 func (t *Transition[D, P]) NotByLast(transitions ...string) *Transition[D, P] {
 	t.spec.NotByLast = append(t.spec.NotByLast, transitions...)
+	return t
+}
+
+// Internal keeps the transition from callers, whatever their roles: only timers, children and messages cause it. It is not offered.
+func (t *Transition[D, P]) Internal() *Transition[D, P] {
+	t.spec.Internal = true
 	return t
 }
 

@@ -3,6 +3,7 @@ package workflow
 import (
 	"reflect"
 	"slices"
+	"strings"
 )
 
 // Workflow is a checked definition with its types erased. It is immutable and
@@ -29,11 +30,20 @@ type Workflow struct {
 	gone        map[string]bool   // see Definition.DataChanged
 	data        reflect.Type
 	correct     func(data, change []byte) ([]byte, error)
-	plans       map[int]*plan // for instances of other versions; see MigrationOf
+	plans       map[int]*plan                 // for instances of other versions; see MigrationOf
+	regions     map[State][]RegionDescription // of composite states
+	automatic   bool                          // there are automatic transitions
+	tree        *stateTree                    // nil where no state is composite
 }
 
+// Regions returns the regions of a composite state, or one without a name for states that exclude each other. It is empty for others.
+func (w *Workflow) Regions(s State) []RegionDescription { return w.regions[s] }
+
 // IsFinal reports whether an instance ends in the state.
-func (w *Workflow) IsFinal(s State) bool { return w.final[s] }
+func (w *Workflow) IsFinal(s State) bool {
+	top, _, _ := strings.Cut(string(s), ";")
+	return w.final[State(top)]
+}
 
 // Named returns every step with the name: a start, one per group of states that
 // they leave, or both; none for an unknown name. All share one payload type.
@@ -72,22 +82,39 @@ func (w *Workflow) Activity(name string, from State) *Step {
 	return nil
 }
 
-// Leaving returns the step of that name that leaves the state, or nil.
+// Leaving returns the first step of that name that leaves an active state of an instance, or nil. Several can only leave
+// several active states.
 func (w *Workflow) Leaving(transition string, state State) *Step {
-	for _, s := range w.byName[transition] {
-		if s.Leaves(state) {
-			return s
-		}
+	if list := w.AllLeaving(transition, state); len(list) > 0 {
+		return list[0]
 	}
 	return nil
 }
 
-// Allowed lists the names of the transitions that leave the state, in order of
-// declaration.
+// AllLeaving returns the steps of that name that leave active states of an instance, in order of declaration.
+func (w *Workflow) AllLeaving(transition string, state State) (list []*Step) {
+	around := w.within(state)
+	for _, s := range w.byName[transition] {
+		if s.Leaves(state) || w.tree != nil && slices.ContainsFunc(s.From, around.Has) {
+			list = append(list, s)
+		}
+	}
+	return list
+}
+
+// within adds the composite states around the name of a state inside them.
+func (w *Workflow) within(state State) State {
+	if w.tree == nil || strings.ContainsAny(string(state), "(;") {
+		return state
+	}
+	return w.tree.text(w.tree.configuration(state))
+}
+
+// Allowed lists the names of the transitions for callers that leave an active state of an instance, in order of declaration.
 func (w *Workflow) Allowed(state State) []string {
 	var names []string
 	for _, s := range w.Steps {
-		if s.Leaves(state) {
+		if !s.Internal && !slices.Contains(names, s.Name) && slices.Contains(w.AllLeaving(s.Name, state), s) {
 			names = append(names, s.Name)
 		}
 	}
@@ -134,7 +161,7 @@ func (w *Workflow) keepFrom() {
 func (w *Workflow) collectStates() {
 	add := func(states []State) {
 		for _, s := range states {
-			if s != Stay && !slices.Contains(w.States, s) {
+			if s != Stay && !strings.HasPrefix(string(s), lastPrefix) && !slices.Contains(w.States, s) {
 				w.States = append(w.States, s)
 			}
 		}

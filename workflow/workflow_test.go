@@ -72,7 +72,7 @@ func TestDescribeSaysWhatIsDeclared(t *testing.T) {
 	}
 	want := Description{
 		Name: "claim", Version: 2, Roles: []string{"clerk", "boss"}, Attributes: []string{"total"},
-		States: []StateDescription{{"filed", false}, {"checked", false}, {"paid", true}, {"withdrawn", true}},
+		States: []StateDescription{{Name: "filed"}, {Name: "checked"}, {Name: "paid", Final: true}, {Name: "withdrawn", Final: true}},
 		Transitions: []TransitionDescription{
 			{Name: "file", Doc: "A claim comes in.", Start: true, To: []State{"filed"}, BusinessKey: true, RefuseExisting: true},
 			{Name: "check", From: []State{"filed"}, To: []State{"checked"}, Roles: []string{"clerk"}, Guards: []string{"complete"}},

@@ -83,6 +83,9 @@ func pictureOf(w *workflow.Workflow) *picture {
 }
 
 func (p *picture) add(from, to workflow.State, l line) {
+	if composite, is := workflow.LastOf(to); is {
+		to, l.last = composite, true
+	}
 	ends := [2]workflow.State{from, to}
 	a := p.between[ends]
 	switch {
@@ -119,6 +122,15 @@ func (a *arrow) dashed() bool {
 	return !slices.ContainsFunc(a.lines, func(l line) bool { return l.end != failed })
 }
 
+// isInside reports whether a state is inside a composite one.
+func (p *picture) isInside(s workflow.State) bool {
+	return slices.ContainsFunc(p.workflow.States, func(composite workflow.State) bool {
+		return slices.ContainsFunc(p.workflow.Regions(composite), func(r workflow.RegionDescription) bool {
+			return slices.Contains(r.States, s)
+		})
+	})
+}
+
 func (p *picture) title() string {
 	return fmt.Sprintf("%s, version %d", p.workflow.Name, p.workflow.Version)
 }
@@ -138,6 +150,9 @@ func (p *picture) description() string {
 		}
 	}
 	for _, s := range p.workflow.States {
+		for _, r := range p.workflow.Regions(s) {
+			said = append(said, fmt.Sprintf("inside %s is one of %v", s, r.States))
+		}
 		if p.workflow.IsFinal(s) {
 			said = append(said, fmt.Sprintf("%s is final", s))
 		}

@@ -22,18 +22,9 @@ func DOT(w *workflow.Workflow, o Options) string {
 	b.WriteString("    edge [color=\"#64748b\", fontname=\"Helvetica\", fontsize=11, arrowsize=0.7]\n")
 	b.WriteString("    \"\" [shape=circle, width=0.14, style=filled, fillcolor=\"#64748b\", label=\"\", tooltip=\"start\"]\n")
 	for _, s := range w.States {
-		var attributes []string
-		if w.IsFinal(s) {
-			attributes = append(attributes, "peripheries=2")
+		if !p.isInside(s) {
+			dotState(&b, w, s, o.Current, "    ")
 		}
-		if s == o.Current {
-			attributes = append(attributes, `fillcolor="#fde68a"`, `color="#b45309"`, "penwidth=2")
-		}
-		fmt.Fprintf(&b, "    %s", dotQuote(string(s)))
-		if len(attributes) > 0 {
-			fmt.Fprintf(&b, " [%s]", strings.Join(attributes, ", "))
-		}
-		b.WriteString("\n")
 	}
 	for _, a := range p.arrows {
 		style := ""
@@ -45,6 +36,37 @@ func DOT(w *workflow.Workflow, o Options) string {
 	}
 	b.WriteString("}\n")
 	return b.String()
+}
+
+// dotState writes a state, a composite one with a cluster for each region.
+func dotState(b *strings.Builder, w *workflow.Workflow, s, current workflow.State, indent string) {
+	var attributes []string
+	if w.IsFinal(s) {
+		attributes = append(attributes, "peripheries=2")
+	}
+	if current.Has(s) {
+		attributes = append(attributes, `fillcolor="#fde68a"`, `color="#b45309"`, "penwidth=2")
+	}
+	name := dotQuote(string(s))
+	regions := w.Regions(s)
+	if len(regions) > 0 {
+		fmt.Fprintf(b, "%ssubgraph %s {\n", indent, dotQuote("cluster "+string(s)))
+		defer fmt.Fprintf(b, "%s}\n", indent)
+		indent += "    "
+	}
+	fmt.Fprintf(b, "%s%s", indent, name)
+	if len(attributes) > 0 {
+		fmt.Fprintf(b, " [%s]", strings.Join(attributes, ", "))
+	}
+	b.WriteString("\n")
+	for _, r := range regions {
+		fmt.Fprintf(b, "%ssubgraph %s {\n%s    label=%s; style=dashed\n", indent, dotQuote("cluster "+string(s)+" "+r.Name+" "+string(r.States[0])),
+			indent, dotQuote(r.Name))
+		for _, inner := range r.States {
+			dotState(b, w, inner, current, indent+"    ")
+		}
+		fmt.Fprintf(b, "%s}\n", indent)
+	}
 }
 
 // dotQuote writes a string of the language. A backslash there begins an escape

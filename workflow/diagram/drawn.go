@@ -45,17 +45,17 @@ func (d *Drawn) SVG(current workflow.State) ([]byte, error) {
 	if current == "" {
 		return bytes.Clone(d.text), nil
 	}
-	if !slices.Contains(d.workflow.States, current) {
+	if active := current.Active(); len(active) == 0 || !slices.Contains(d.workflow.States, active[0]) {
 		return nil, fmt.Errorf("diagram: workflow %q has no state %q", d.workflow.Name, current)
 	}
 	out := make([]byte, 0, len(d.text)+256)
 	from := 0
 	for _, m := range d.marks {
-		switch m.state {
-		case "": // before the full stop
+		switch {
+		case m.state == "": // before the full stop
 			out = append(out, d.text[from:m.at-1]...)
 			out = fmt.Appendf(out, "; %s.", escape(isIn(current)))
-		case current:
+		case current.Has(m.state):
 			out = append(append(out, d.text[from:m.at]...), m.marked...)
 		default:
 			continue

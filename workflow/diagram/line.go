@@ -14,6 +14,7 @@ type line struct {
 	step   *workflow.Step
 	end    end
 	timers []*workflow.Timer // that do it by themselves
+	last   bool              // to the states that were active last
 }
 
 // end is which end of an activity a line is about; "" is its accept, and what
@@ -37,6 +38,9 @@ func (l line) caption() string {
 		return l.step.Name + " " + string(l.end)
 	}
 	caption := l.step.Name
+	if l.last {
+		caption += " to the last states"
+	}
 	if len(l.step.Roles) > 0 {
 		caption += " [" + strings.Join(l.step.Roles, ", ") + "]"
 	}

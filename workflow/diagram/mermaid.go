@@ -26,6 +26,11 @@ func Mermaid(w *workflow.Workflow, o Options) string {
 			fmt.Fprintf(&b, "    state \"%s\" as %s\n", s, ids[s])
 		}
 	}
+	for _, s := range w.States {
+		if !p.isInside(s) {
+			mermaidInside(&b, w, ids, s, "    ")
+		}
+	}
 	for _, a := range p.arrows {
 		from := "[*]"
 		if a.from != "" {
@@ -38,11 +43,33 @@ func Mermaid(w *workflow.Workflow, o Options) string {
 			fmt.Fprintf(&b, "    %s --> [*]\n", ids[s])
 		}
 	}
-	if slices.Contains(w.States, o.Current) {
+	if current := o.Current.Active(); len(current) > 0 && slices.Contains(w.States, current[0]) {
 		b.WriteString("    classDef current fill:#fde68a,stroke:#b45309,color:#451a03,stroke-width:2px\n")
-		fmt.Fprintf(&b, "    class %s current\n", ids[o.Current])
+		for _, s := range current {
+			fmt.Fprintf(&b, "    class %s current\n", ids[s])
+		}
 	}
 	return b.String()
+}
+
+// mermaidInside writes what is inside a composite state.
+func mermaidInside(b *strings.Builder, w *workflow.Workflow, ids map[workflow.State]string, s workflow.State, indent string) {
+	regions := w.Regions(s)
+	if len(regions) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "%sstate %s {\n", indent, ids[s])
+	for i, r := range regions {
+		if i > 0 {
+			fmt.Fprintf(b, "%s    --\n", indent)
+		}
+		fmt.Fprintf(b, "%s    [*] --> %s\n", indent, ids[r.States[0]])
+		for _, inner := range r.States {
+			fmt.Fprintf(b, "%s    %s\n", indent, ids[inner])
+			mermaidInside(b, w, ids, inner, indent+"    ")
+		}
+	}
+	fmt.Fprintf(b, "%s}\n", indent)
 }
 
 // mermaidWords are the words that Mermaid would not take for a state's name.

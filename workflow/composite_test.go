@@ -1,0 +1,102 @@
+package workflow
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+)
+
+type claimData struct{}
+
+func ignore(*Call, *claimData, None) error { return nil }
+
+// claim has two checks side by side, a suspension that returns to them, and a composite state without regions.
+func claim() *Definition[claimData] {
+	return Define("claim", 1,
+		Start("file", "checking", ignore),
+		On("documents", From("documents_wanted"), "documents_ok", ignore),
+		On("score", From("unscored"), "review", ignore).Or("cleared"),
+		On("clear", From("review"), "cleared", ignore),
+		On("suspend", From("checking"), "suspended", ignore),
+		On("resume", From("suspended"), Last("checking"), ignore),
+		On("note", From("checking", "open"), Stay, ignore),
+		On("decide", From("checking"), "open", ignore),
+		On("phone", From("waiting"), "phoning", ignore),
+		On("hang_up", From("open"), "waiting", ignore),
+		On("restart", From("open"), "documents_wanted", ignore),
+		On("close", From("open"), "closed", ignore),
+	).
+		Regions("checking",
+			Region("documents", "documents_wanted", "documents_ok").Done("documents_ok"),
+			Region("fraud", "unscored", "review", "cleared").Done("cleared")).
+		Inside("open", "waiting", "phoning").
+		Final("closed")
+}
+
+func TestCompositeStates(t *testing.T) {
+	w, err := claim().Build()
+	require.NoError(t, err)
+	state := w.Take("", Move{Step: w.Creating("file"), To: "checking"}).State
+	require.Equal(t, State("checking(documents_wanted,unscored)"), state)
+	all := func(*Step) bool { return true }
+	for _, c := range []struct {
+		transition string
+		to         State // "": the step's first
+		want       Moved
+	}{
+		{"score", "", Moved{State: "checking(documents_wanted,review)", Exited: []State{"unscored"}, Entered: []State{"review"}}},
+		{"note", "", Moved{State: "checking(documents_wanted,review)"}},
+		{"documents", "", Moved{State: "checking(documents_ok,review)", Exited: []State{"documents_wanted"}, Entered: []State{"documents_ok"}}},
+		{"suspend", "", Moved{State: "suspended;checking=documents_ok,review", Exited: []State{"review", "documents_ok", "checking"},
+			Entered: []State{"suspended"}}},
+		{"resume", "", Moved{State: "checking(documents_ok,review)", Exited: []State{"suspended"},
+			Entered: []State{"checking", "documents_ok", "review"}}},
+		{"clear", "", Moved{State: "checking(documents_ok,cleared)", Exited: []State{"review"},
+			Entered: []State{"cleared"}, Done: []State{"checking"}}},
+		{"decide", "", Moved{State: "open(waiting);checking=documents_ok,cleared", Exited: []State{"cleared", "documents_ok", "checking"},
+			Entered: []State{"open", "waiting"}}},
+		{"phone", "", Moved{State: "open(phoning);checking=documents_ok,cleared", Exited: []State{"waiting"}, Entered: []State{"phoning"}}},
+		{"hang_up", "", Moved{State: "open(waiting);checking=documents_ok,cleared", Exited: []State{"phoning", "open"},
+			Entered: []State{"open", "waiting"}}},
+		{"restart", "", Moved{State: "checking(documents_wanted,unscored)",
+			Exited: []State{"waiting", "open"}, Entered: []State{"checking", "documents_wanted", "unscored"}}},
+		{"score", "cleared", Moved{State: "checking(documents_wanted,cleared)", Exited: []State{"unscored"},
+			Entered: []State{"cleared"}}},
+	} {
+		moves := w.Select(state, c.transition, all)
+		require.Len(t, moves, 1, "%s in %s", c.transition, state)
+		if c.to != "" {
+			moves[0].To = c.to
+		}
+		moved := w.Take(state, moves...)
+		assert.Equal(t, c.want, moved, "%s in %s", c.transition, state)
+		state = moved.State
+	}
+	assert.Equal(t, []State{"checking", "documents_wanted", "cleared"}, state.Active())
+	assert.True(t, state.Has("cleared"))
+	assert.False(t, state.Has("review"))
+	assert.Equal(t, []string{"documents", "suspend", "note", "decide"}, w.Allowed(state))
+	assert.Empty(t, w.Select(state, "clear", all))
+	assert.False(t, w.IsFinal(state))
+	assert.True(t, w.IsFinal("closed;checking=documents_ok,cleared"))
+}
+
+func TestCompositeStates_Mistakes(t *testing.T) {
+	_, err := claim().
+		Regions("checking", Region("documents", "x")).
+		Regions("open", Region("", "y"), Region("", "y")).
+		Inside("lost").
+		Inside("waiting", "open", "closed").
+		Build()
+	require.Error(t, err)
+	for _, want := range []string{
+		`state "checking" is declared composite twice`,
+		`state "open" is declared composite twice`,
+		`region "" of state "lost" has no states`,
+		`state "waiting" is inside itself`,
+		`state "closed" is final, but it is inside "waiting"`,
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+}
