@@ -159,10 +159,11 @@ func (a *API) history(r *request) (wire.History, error) {
 
 func entryOf(e *transitions.Entry) wire.Entry {
 	cause, by := transitions.CauseOf(e.Cause, e.Scope, e.Key)
+	automatic, _ := e.Cause.Automatic()
 	return wire.Entry{
 		Version: e.Version, Position: e.Position, Transition: e.Transition, From: e.From, To: e.To,
 		Actor: e.Actor, Proof: e.Proof, Reason: e.Reason, Payload: raw(e.Payload), Data: raw(e.Data),
-		Scope: e.Scope, Key: e.Key, Cause: cause, CausedBy: by, At: e.At.UTC(), Hash: hex.EncodeToString(e.Hash[:]),
+		Scope: e.Scope, Key: e.Key, Cause: cause, CausedBy: by, Automatic: automatic, At: e.At.UTC(), Hash: hex.EncodeToString(e.Hash[:]),
 	}
 }
 

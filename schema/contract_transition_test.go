@@ -154,6 +154,19 @@ func TestSQLRejectsUnsupportedTransitions(t *testing.T) {
 	refused(t, pool, "23502", `SELECT pawl.transition('s', 'k', c.attempt, 0, 'placed', NULL)
 		FROM pawl.claim('s', 'k', sha256('x'), 'order', 'draft') AS c`)
 
+	for spec, message := range map[string]string{
+		`{"states":[{"name":"open","regions":[{"states":["a"]}]}]}`:                                     "composite states",
+		`{"transitions":[{"name":"a"},{"name":"b","auto":true}]}`:                                       "automatic transitions",
+		`{"transitions":[{"name":"close","from":["open"],"to":["closed"],"internal":true}],"name":"c"}`: "internal",
+	} {
+		state := "0A000"
+		if message == "internal" {
+			state = "55000"
+		}
+		e := refused(t, pool, state, `SELECT pawl.declared($1, 'close', 'open', 'closed', NULL)`, spec)
+		assert.Contains(t, e.Message, message)
+	}
+
 	child := begin(t, pool)
 	exec(t, child, `UPDATE pawl.instance SET links = '{"parent":{}}'`)
 	assert.Contains(t, refuseMove(t, child, "55000", idOf("k-1"), "ship", "1, 'shipped', '{}'"), "parent")

@@ -21,6 +21,28 @@ const (
 	CausedByImport    Cause = "import"    // an import: its time as RFC 3339 in UTC
 )
 
+const automatic = "auto "
+
+// WithAutomatic returns the stored cause of a command that has also taken automatic transitions: their names, in order.
+func (c Cause) WithAutomatic(names []string) Cause {
+	if len(names) == 0 {
+		return c
+	}
+	if c != "" {
+		c += " "
+	}
+	return c + automatic + Cause(strings.Join(names, ","))
+}
+
+// Automatic returns the names of the automatic transitions in a stored cause, and the cause without them.
+func (c Cause) Automatic() (names []string, rest Cause) {
+	before, list, found := strings.Cut(string(c), automatic)
+	if !found {
+		return nil, c
+	}
+	return strings.Split(list, ","), Cause(strings.TrimSuffix(before, " "))
+}
+
 // Imported returns the stored cause of an import.
 func Imported(at time.Time) Cause {
 	return CausedByImport + " " + Cause(at.UTC().Format(time.RFC3339Nano))
@@ -28,6 +50,7 @@ func Imported(at time.Time) Cause {
 
 // HappenedAt returns the time of an import as the database stores it, to the microsecond, or zero for other stored causes.
 func (c Cause) HappenedAt() time.Time {
+	_, c = c.Automatic()
 	kind, at, _ := strings.Cut(string(c), " ")
 	if Cause(kind) != CausedByImport {
 		return time.Time{}
@@ -42,7 +65,7 @@ func (c Cause) HappenedAt() time.Time {
 // CauseOf returns the cause of a command with this scope and key, and its CausedBy. stored is the
 // cause in its audit row, which operations and imports have because their scope does not imply it.
 func CauseOf(stored Cause, scope, key string) (cause Cause, by string) {
-	if stored != "" {
+	if _, stored = stored.Automatic(); stored != "" {
 		kind, at, _ := strings.Cut(string(stored), " ")
 		return Cause(kind), at
 	}

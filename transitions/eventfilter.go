@@ -31,7 +31,7 @@ func (f *EventFilter) Takes(e *Event) bool {
 		(f.Instance == uuid.Nil || f.Instance == e.Instance) &&
 		(f.BusinessKey == "" || f.BusinessKey == e.BusinessKey) &&
 		(len(f.Types) == 0 || slices.Contains(f.Types, e.Type)) &&
-		(len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
+		(len(f.States) == 0 || slices.ContainsFunc(f.States, e.State.Has)) &&
 		f.takesAttributes(e)
 }
 

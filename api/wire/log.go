@@ -26,6 +26,7 @@ type Entry struct {
 	Key        string            `json:"key"`
 	Cause      transitions.Cause `json:"cause"`               // what it comes from
 	CausedBy   string            `json:"caused_by,omitempty"` // which one of these it was, where it has a name
+	Automatic  []string          `json:"automatic,omitempty"` // transitions that followed by themselves, in the same commit
 	At         time.Time         `json:"at"`
 	Hash       string            `json:"hash"` // hex SHA-256, chained to the entry before
 }

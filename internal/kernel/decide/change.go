@@ -42,10 +42,18 @@ type change struct {
 	now     time.Time
 	plan    *workflow.Migration // to another version of the definition; nil for none
 	remains bool                // the effect of a failed activity may have happened and cannot be undone
+
+	settled   bool     // out is that of the macrostep
+	automatic []string // transitions that it has taken, in order
 }
 
 // decide returns the instance after the change, its audit row and events, and the changes of its timers and command in flight.
 func (c *change) decide() Decision {
+	if !c.settled && c.plan == nil {
+		if err := c.macrostep(); err != nil {
+			return unwilling(err, c.inst)
+		}
+	}
 	if problem := transitions.TextProblem(c.out.Reason, transitions.MaxReason); problem != "" {
 		return failed(defect("the reason that %s.%s gives %s", c.p.Workflow, c.name, problem))
 	}
@@ -83,7 +91,7 @@ func (c *change) decide() Decision {
 	d.Entry = transitions.Entry{
 		Tenant: c.p.Tenant, Instance: after.ID, Version: after.Version, Workflow: after.Workflow,
 		Transition: c.name, From: c.inst.State, To: after.State, Actor: c.p.Actor, Proof: c.p.Proof, Reason: c.out.Reason,
-		Payload: c.payload, Data: after.Data, Scope: c.p.Scope, Key: c.p.Key, Cause: c.p.storedCause(),
+		Payload: c.payload, Data: after.Data, Scope: c.p.Scope, Key: c.p.Key, Cause: c.storedCause(),
 		At: c.now,
 	}
 	var e *workflow.Error
@@ -222,6 +230,8 @@ func (c *change) events(e *transitions.Entry, after *transitions.Instance) ([]tr
 }
 
 // storedCause returns the cause of the transition, or "" if its scope implies it.
+func (c *change) storedCause() transitions.Cause { return c.p.storedCause().WithAutomatic(c.automatic) }
+
 func (p *Prepared) storedCause() transitions.Cause {
 	if p.Operation != nil || p.settled {
 		return transitions.CausedByOperator

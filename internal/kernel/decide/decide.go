@@ -159,7 +159,7 @@ func decideCreation(p *Prepared, w *workflow.Workflow, inst *transitions.Instanc
 		Tenant: p.Tenant, ID: p.Instance, Workflow: w.Name, Definition: w.Version,
 		BusinessKey: p.BusinessKey, CreatedAt: p.asOf(now).Truncate(time.Microsecond), Links: transitions.Links{Parent: p.parent},
 	}
-	return run(p, w, step, fresh, p.Payload, now)
+	return run(p, w, []workflow.Move{{Step: step}}, fresh, p.Payload, now)
 }
 
 // existing is the decision of a command that finds the instance as requested.
@@ -180,28 +180,38 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 		return failed(workflow.Errorf(workflow.TransitionNotFound,
 			"version %d of workflow %q, which this instance is on, has no transition %q", w.Version, w.Name, p.Transition))
 	}
-	step := w.Leaving(p.Transition, inst.State)
-	if step == nil {
+	steps := w.AllLeaving(p.Transition, inst.State)
+	if len(steps) == 0 || p.isForbidden(steps[0]) {
 		// An actor without the right learns nothing about the state.
 		if err := authorizeAny(w.Moving(p.Transition), p, inst); err != nil {
 			return failed(err)
 		}
 		return refused(illegal(w, inst, p.Transition))
 	}
-	if err := authorize(step, p, inst); err != nil {
+	if err := authorizeAny(steps, p, inst); err != nil {
 		return failed(err)
 	}
+	steps = slices.DeleteFunc(steps, func(s *workflow.Step) bool { return authorize(s, p, inst) != nil })
 	if !p.expects(inst) {
 		return refused(p.conflict(inst))
 	}
 	payload := p.Payload
 	if w != p.Definition {
 		var err error
-		if payload, err = step.Decode(p.Canonical); err != nil {
+		if payload, err = steps[0].Decode(p.Canonical); err != nil {
 			return failed(workflow.AsError(err))
 		}
 	}
-	return run(p, w, step, inst, payload, now)
+	moves, err := p.choose(w, inst, steps, factsOf(p, inst, now))
+	if err != nil {
+		return unwilling(err, inst)
+	}
+	return run(p, w, moves, inst, payload, now)
+}
+
+// isForbidden reports whether a step is not for the sender of the command: it is automatic, or internal and the sender is a caller.
+func (p *Prepared) isForbidden(s *workflow.Step) bool {
+	return s.Auto || s.Internal && transitions.ReservedPrefix(p.Scope) == ""
 }
 
 // expects reports whether the instance has the version that the command expects, if any.
@@ -214,15 +224,29 @@ func (p *Prepared) conflict(inst *transitions.Instance) *workflow.Error {
 		Message: fmt.Sprintf("expected version %d, but the instance is at version %d", p.IfVersion, inst.Version)}
 }
 
-func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitions.Instance, payload workflow.Payload,
+// run decides the steps of a command; the first is the one that its key, its hook and its activity belong to.
+func run(p *Prepared, w *workflow.Workflow, moves []workflow.Move, inst *transitions.Instance, payload workflow.Payload,
 	now time.Time,
 ) Decision {
+	step := moves[0].Step
 	if err := p.importable(step, now); err != nil {
 		return failed(err)
 	}
-	out, err := step.Run(factsOf(p, inst, now), inst.Data, payload)
+	c := change{p: p, w: w, step: step, inst: inst, name: step.Name, payload: p.Canonical, now: now}
+	var err error
+	if c.out, err = step.Run(factsOf(p, inst, now), inst.Data, payload); err == nil {
+		err = tooLarge(w, inst, c.out.Data)
+	}
+	for i := 1; i < len(moves) && err == nil; i++ {
+		var out workflow.Outcome
+		moves[i-1].To = c.out.To
+		if out, err = moves[i].Step.Run(c.facts(inst.State), c.out.Data, payload); err == nil {
+			err = c.add(out)
+		}
+		moves[i].To = c.out.To
+	}
 	if err == nil {
-		err = tooLarge(w, inst, out.Data)
+		err = c.macrostep(moves...)
 	}
 	if err != nil {
 		return unwilling(err, inst)
@@ -232,7 +256,6 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 			return unwilling(full, inst)
 		}
 	}
-	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: p.Canonical, now: now}
 	if step.Work != nil {
 		c.name += accepted
 	}
@@ -246,7 +269,7 @@ func run(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst *transitio
 		request := Request{Payload: p.Canonical, Proof: p.Proof, Reason: p.Reason, Replay: int64(p.Replay), Tombstone: int64(p.Tombstone),
 			Trace: p.Trace}
 		if step.Work.KeepsFrom {
-			request.From = inst.State
+			request.From = moves[0].From
 		}
 		d.Flight = &Flight{Phase: transitions.Working, RunAt: now, Request: request.encode(), Definition: w.Version}
 		return d

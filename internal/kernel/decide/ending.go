@@ -40,6 +40,10 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 	if failure == nil && p.refusal != nil {
 		failure = p.refusal
 	}
+	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: member("result", outcome.Result), now: now}
+	if failure == nil {
+		failure = c.macrostep(workflow.Move{Step: step, From: step.Work.Via})
+	}
 	if failure != nil {
 		e := workflow.AsError(failure)
 		if e.Code != workflow.GuardRefused && e.Code != workflow.DataTooLarge && e != p.refusal {
@@ -49,7 +53,6 @@ func decideEnding(p *Prepared, w *workflow.Workflow, inst *transitions.Instance,
 			workflow.Failure{Kind: workflow.FailureRefused, Message: e.Message, Attempts: min(p.Resumed.Tried, step.Work.Retry.Attempts),
 				Unknown: true}, outcome.Result, now)
 	}
-	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name, payload: member("result", outcome.Result), now: now}
 	d := c.decideAndAnswer()
 	if d.After == nil {
 		return d
@@ -80,6 +83,9 @@ func decideFailure(p *Prepared, w *workflow.Workflow, step *workflow.Step, inst 
 	}
 	c := change{p: p, w: w, step: step, inst: inst, out: out, name: step.Name + gaveUp, payload: payload, now: now,
 		remains: f.Unknown && !step.Work.Undoable}
+	if err := c.macrostep(workflow.Move{Step: step, From: step.Work.Via}); err != nil {
+		return failed(workflow.AsError(err))
+	}
 	d := c.decide()
 	if d.After == nil {
 		return d

@@ -18,25 +18,27 @@ func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, rol
 	var options []inspect.Option
 	listed := map[string]bool{}
 	for _, s := range w.Steps {
-		if s.Start || listed[s.Name] {
+		if s.Start || s.Internal || listed[s.Name] {
 			continue
 		}
 		listed[s.Name] = true
-		able := w.Moving(s.Name)
-		step := w.Leaving(s.Name, inst.State)
-		if step != nil {
-			able = []*workflow.Step{step}
-		} else {
-			step = s
+		steps := w.AllLeaving(s.Name, inst.State)
+		able, leaves := steps, len(steps) > 0
+		if !leaves {
+			steps, able = []*workflow.Step{s}, w.Moving(s.Name)
 		}
-		to := slices.Clone(step.To)
-		for i, t := range to {
-			if t == workflow.Stay {
-				to[i] = inst.State
+		o := inspect.Option{Transition: s.Name}
+		for i, step := range steps {
+			for _, to := range step.To {
+				if to == workflow.Stay {
+					to = inst.State
+				}
+				if i == 0 || !slices.Contains(o.To, to) {
+					o.To = append(o.To, to)
+				}
 			}
 		}
-		o := inspect.Option{Transition: s.Name, To: to}
-		if !step.Leaves(inst.State) {
+		if !leaves {
 			o.Reasons = append(o.Reasons, inspect.Reason{Code: workflow.IllegalTransition,
 				Message: fmt.Sprintf("not possible in state %q", inst.State)})
 		}
@@ -47,14 +49,28 @@ func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, rol
 			o.Reasons = append(o.Reasons, inspect.Reason{Code: workflow.Paused, Message: "the instance is paused"})
 		}
 		if len(o.Reasons) == 0 {
-			for _, err := range checkGuards(step, facts, inst.Data) {
-				o.Reasons = append(o.Reasons, inspect.Reason{Code: err.Code, Message: err.Message})
-			}
+			o.Reasons = guardReasons(steps, facts, inst.Data)
 		}
 		o.Allowed = len(o.Reasons) == 0
 		options = append(options, o)
 	}
 	return options
+}
+
+// guardReasons returns why guards permit none of the steps: the refusals of the first.
+func guardReasons(steps []*workflow.Step, f workflow.Facts, data []byte) (reasons []inspect.Reason) {
+	for i, step := range steps {
+		refusals := checkGuards(step, f, data)
+		if len(refusals) == 0 {
+			return nil
+		}
+		for _, err := range refusals {
+			if i == 0 {
+				reasons = append(reasons, inspect.Reason{Code: err.Code, Message: err.Message})
+			}
+		}
+	}
+	return reasons
 }
 
 func checkGuards(s *workflow.Step, f workflow.Facts, data []byte) (out []*workflow.Error) {

@@ -23,7 +23,7 @@ type Kind struct {
 // Selected reports whether a filter selects such instances of a tenant.
 func (k Kind) Selected(f *inspect.CountFilter) bool {
 	return (f.Workflow == "" || f.Workflow == k.Workflow) && (f.Definition == 0 || f.Definition == k.Definition) &&
-		(len(f.States) == 0 || slices.Contains(f.States, k.State)) && (f.Open == nil || *f.Open == k.Open)
+		(len(f.States) == 0 || slices.ContainsFunc(f.States, k.State.Has)) && (f.Open == nil || *f.Open == k.Open)
 }
 
 // kindColumns are the first columns of the index instance_list.
@@ -95,7 +95,8 @@ func (s *query) ofKind(f *inspect.CountFilter) {
 		s.add(" AND definition = %s", f.Definition)
 	}
 	if len(f.States) > 0 {
-		s.add(" AND state = ANY(%s::text[])", texts(f.States))
+		s.add(` AND (state = ANY(%s::text[]) OR strpos(state, '(') > 0 AND`+
+			` string_to_array(translate(split_part(state, ';', 1), '()', ',,'), ',') && %s::text[])`, texts(f.States), texts(f.States))
 	}
 	if f.Open != nil {
 		s.add(" AND open = %s", *f.Open)
