@@ -162,14 +162,11 @@ func (a *API) rotateAPIKey(w http.ResponseWriter, r *request) error {
 }
 
 // revokeAPIKey takes a key back.
-func (a *API) revokeAPIKey(w http.ResponseWriter, r *request) error {
+func (a *API) revokeAPIKey(r *request) error {
 	if a.cfg.Keys == nil {
 		return a.nothingHere()
 	}
 	_, err := a.cfg.Keys.Revoke(r.Context(), r.tenant(), r.text("api_key"), maker(&r.caller))
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
 	return err
 }
 

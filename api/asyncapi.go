@@ -1,8 +1,10 @@
 package api
 
 import (
+	"cmp"
 	"math"
 	"reflect"
+	"strings"
 
 	"github.com/google/jsonschema-go/jsonschema"
 
@@ -71,7 +73,8 @@ func asyncAPI(public publicURL, workflows []*workflow.Workflow) ([]byte, error) 
 			"license": jsonObject{"name": info.License.Name}},
 		"channels": a.channels, "operations": a.operations, "components": jsonObject{"schemas": a.schemas.Named, "messages": a.messages}}
 	if public.host != "" {
-		document["servers"] = jsonObject{"public": public.webSocket()}
+		document["servers"] = jsonObject{"public": jsonObject{"host": public.host, "pathname": cmp.Or(public.prefix, "/"),
+			"protocol": strings.Replace(public.scheme, "http", "ws", 1)}}
 	}
 	return schemagen.Text(document)
 }

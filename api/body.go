@@ -134,14 +134,21 @@ func answered[B, T any](do func(*API, *request, B) (T, error)) handler {
 	}
 }
 
-// done is the handler of a change that a body asks for, and that says no more than that
-// it is done.
+// done is the handler of a change that a body asks for, and that is answered without a body.
 func done[B any](do func(*API, *request, B) error) handler {
 	return func(a *API, w http.ResponseWriter, r *request) error {
 		in, err := readJSON[B](a, w, r)
-		if err == nil {
-			err = do(a, r, in)
+		if err != nil {
+			return err
 		}
+		return removed(func(a *API, r *request) error { return do(a, r, in) })(a, w, r)
+	}
+}
+
+// removed is the handler of a DELETE.
+func removed(do func(*API, *request) error) handler {
+	return func(a *API, w http.ResponseWriter, r *request) error {
+		err := do(a, r)
 		if err == nil {
 			w.WriteHeader(http.StatusNoContent)
 		}

@@ -48,7 +48,13 @@ func (a *API) bulk(w http.ResponseWriter, r *request) error {
 	}
 	if r.boolean("dry_run") {
 		w.Header().Set(headerDryRun, "true")
-		a.submitParts(r, b, a.dryRuns)
+		a.submitParts(r, b, func(ctx context.Context, commands []transitions.Command) []transitions.Reply {
+			replies := make([]transitions.Reply, len(commands))
+			for i, cmd := range commands {
+				replies[i].Receipt, replies[i].Err = a.engine.DryRun(ctx, cmd)
+			}
+			return replies
+		})
 	} else {
 		a.submitParts(r, b, a.engine.SubmitMany)
 		a.settle(w, r, b.receipts()...)
@@ -138,14 +144,6 @@ func (b *batch) receipts() []*transitions.Receipt {
 		list[i] = &b.replies[place].Receipt
 	}
 	return list
-}
-
-func (a *API) dryRuns(ctx context.Context, commands []transitions.Command) []transitions.Reply {
-	replies := make([]transitions.Reply, len(commands))
-	for i, cmd := range commands {
-		replies[i].Receipt, replies[i].Err = a.engine.DryRun(ctx, cmd)
-	}
-	return replies
 }
 
 // commandOf reads one item. Its error is an InvalidRequest.

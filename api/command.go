@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 	"strings"
@@ -189,23 +188,16 @@ func (a *API) waitForEnds(r *request, wait time.Duration, open []*transitions.Re
 		if ctx.Err() != nil {
 			break // there is nobody to tell, or nobody who may know
 		}
-		if err := a.refresh(ctx, tenant, receipt); err != nil {
+		record, err := a.engine.Read().Command(ctx, transitions.Ref{Tenant: tenant, Scope: receipt.Record.Scope, Key: receipt.Record.Key})
+		if err != nil {
 			_ = a.judged(ctx, err)
+			continue
 		}
+		now := record.Receipt()
+		now.Replayed = receipt.Replayed
+		*receipt = now
 	}
 	return true
-}
-
-// refresh updates the receipt of a command in flight to its current status.
-func (a *API) refresh(ctx context.Context, tenant string, receipt *transitions.Receipt) error {
-	record, err := a.engine.Read().Command(ctx, transitions.Ref{Tenant: tenant, Scope: receipt.Record.Scope, Key: receipt.Record.Key})
-	if err != nil {
-		return err
-	}
-	now := record.Receipt()
-	now.Replayed = receipt.Replayed
-	*receipt = now
-	return nil
 }
 
 func inFlight(receipts []*transitions.Receipt) []*transitions.Receipt {

@@ -8,7 +8,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
@@ -27,15 +26,6 @@ func hashOf(texts ...string) string {
 		hash.Write([]byte(":" + text))
 	}
 	return hex.EncodeToString(hash.Sum(nil)[:tagBytes])
-}
-
-// statusTag returns the entity tag of a command's status, of which an operator sees more than others.
-func statusTag(tenant string, r *transitions.Record, operated bool) string {
-	seen := "status"
-	if operated {
-		seen = "operated status"
-	}
-	return `"` + strconv.Itoa(r.Revision) + "." + hashOf(tenant, r.Scope, r.Key, seen) + `"`
 }
 
 // entityTags parses a list of entity tags, each with its quotes and without the mark of a weak one; any reports "*". It reports false for

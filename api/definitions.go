@@ -78,9 +78,12 @@ func (a *API) instanceDiagram(w http.ResponseWriter, r *request) error {
 }
 
 func (a *API) draw(w http.ResponseWriter, r *request, f *workflow.Workflow, current workflow.State) error {
-	media, err := formatOf(r)
-	if err != nil {
-		return err
+	media := formats[r.text("format")]
+	if media == "" {
+		var err error
+		if media, err = r.accepted(nil); err != nil { // which takes no grant
+			return err
+		}
 	}
 	options := diagram.Options{Current: current}
 	var body []byte
@@ -90,7 +93,8 @@ func (a *API) draw(w http.ResponseWriter, r *request, f *workflow.Workflow, curr
 		if err != nil {
 			return err
 		}
-		if body, err = drawn.SVG(current); err != nil {
+		body, err = drawn.SVG(current)
+		if err != nil {
 			return &workflow.Error{Code: workflow.Internal, Message: "the diagram cannot be drawn", Cause: err}
 		}
 	case mediaMermaid:
@@ -101,12 +105,4 @@ func (a *API) draw(w http.ResponseWriter, r *request, f *workflow.Workflow, curr
 	w.Header().Set(headerPolicy, "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'") // an SVG is a document
 	send(w, http.StatusOK, media, body)
 	return nil
-}
-
-// formatOf is the media type that ?format= or else the Accept header asks for.
-func formatOf(r *request) (string, error) {
-	if name := r.text("format"); name != "" {
-		return formats[name], nil
-	}
-	return r.accepted(nil) // which takes no grant
 }

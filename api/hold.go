@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"slices"
@@ -19,11 +18,6 @@ const (
 	partOfAddress    = 1 // of those that come from one address
 	partArriving     = 1 // of all requests until it is known who sends them
 )
-
-// arrive holds memory for a request until it is known who sends it.
-func (a *API) arrive(ctx context.Context) (*budget.Holder, error) {
-	return a.budget.Open(ctx, budget.Share{Key: "arriving", Bytes: a.budget.Part(partArriving)})
-}
 
 // hold holds memory for a request that its route lets through: also for a page of rows where the route answers with one. It frees what
 // the request held before. Errors: RateLimited, Overloaded.

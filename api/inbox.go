@@ -78,9 +78,15 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 	if err := a.admit(w, consumer.Tenant, "", 1); err != nil {
 		return err
 	}
-	receipt, err := a.engine.Consume(r.Context(), transitions.Message{
-		Tenant: consumer.Tenant, Consumer: name, ID: id, Body: body, Keep: consumer.Keep, Headers: keptHeaders(r.Header, consumer.Keep),
-	})
+	m := transitions.Message{Tenant: consumer.Tenant, Consumer: name, ID: id, Body: body, Keep: consumer.Keep}
+	if m.Keep != 0 {
+		h := r.Header.Clone()
+		for _, name := range []string{headerAuthorization, "Proxy-Authorization", "Cookie"} {
+			h.Del(name)
+		}
+		m.Headers = h
+	}
+	receipt, err := a.engine.Consume(r.Context(), m)
 	if workflow.CodeOf(err) == workflow.KeyExpired {
 		// It was done long ago. The 410 of other commands would tell the sender that the consumer no longer exists.
 		w.Header().Set(headerReplayed, "true")
@@ -93,18 +99,6 @@ func (a *API) receive(w http.ResponseWriter, r *request) error {
 		return err
 	}
 	return r.sendReceipt(w, receipt)
-}
-
-// keptHeaders returns the headers of h to store, or nil if keep is zero.
-func keptHeaders(h http.Header, keep time.Duration) http.Header {
-	if keep == 0 {
-		return nil
-	}
-	h = h.Clone()
-	for _, name := range []string{headerAuthorization, "Proxy-Authorization", "Cookie"} {
-		h.Del(name)
-	}
-	return h
 }
 
 // DeadMessage is a message that was not consumed.
@@ -248,18 +242,6 @@ func keptMessageOf(m *inspect.KeptMessage) KeptMessage {
 		KeepUntil: m.KeepUntil}
 }
 
-// rawMessageOf converts m, with headers and body, to its JSON form.
-func rawMessageOf(m *inspect.KeptMessage) RawMessage {
-	raw := RawMessage{KeptMessage: keptMessageOf(m), Headers: map[string][]string{}, Body: base64.StdEncoding.EncodeToString(m.Body)}
-	for name, values := range m.Headers {
-		name = strings.ToValidUTF8(name, "\uFFFD")
-		for _, value := range values {
-			raw.Headers[name] = append(raw.Headers[name], strings.ToValidUTF8(value, "\uFFFD"))
-		}
-	}
-	return raw
-}
-
 // keptMessages lists kept messages.
 func (a *API) keptMessages(r *request) (out KeptMessagePage, err error) {
 	f := inspect.KeptMessageFilter{Tenant: r.tenant(), Consumer: r.text("consumer"), ID: r.text("message"), Limit: r.limit()}
@@ -280,5 +262,12 @@ func (a *API) keptMessage(r *request) (RawMessage, error) {
 		return RawMessage{}, err
 	}
 	m, err := a.engine.Admin().KeptMessage(r.Context(), ref)
-	return rawMessageOf(&m), err
+	raw := RawMessage{KeptMessage: keptMessageOf(&m), Headers: map[string][]string{}, Body: base64.StdEncoding.EncodeToString(m.Body)}
+	for name, values := range m.Headers {
+		name = strings.ToValidUTF8(name, "\uFFFD")
+		for _, value := range values {
+			raw.Headers[name] = append(raw.Headers[name], strings.ToValidUTF8(value, "\uFFFD"))
+		}
+	}
+	return raw, err
 }

@@ -96,7 +96,12 @@ func (a *API) instance(w http.ResponseWriter, r *request) error {
 		p.BusinessKey = ""
 	}
 	hideChildren(&r.caller, Read, &v)
-	return sendView(w, r, &v)
+	body, err := render(viewOf(&v))
+	if err != nil {
+		return err
+	}
+	sendTagged(w, r.with(headerNoneMatch), `"`+strconv.FormatInt(v.Version, 10)+"."+hashOf(r.tenant(), string(body))+`"`, body)
+	return nil
 }
 
 // byKey reports whether the path names an instance by its business key.
@@ -140,7 +145,11 @@ func (a *API) instanceThen(r *request) (wire.PastInstance, error) {
 	} else {
 		then, err = a.engine.Read().InstanceAsOf(r.Context(), r.tenant(), id, r.time("at"))
 	}
-	return pastInstanceOf(&then), err
+	return wire.PastInstance{
+		ID: then.ID, Workflow: then.Workflow, Definition: then.Definition, BusinessKey: then.BusinessKey, State: then.State, Open: then.Open,
+		Version: then.Version, Newest: then.Newest, Data: raw(then.Data), Erased: then.Erased, CreatedAt: then.CreatedAt,
+		UpdatedAt: then.UpdatedAt,
+	}, err
 }
 
 // history shows what happened to an instance.
@@ -174,7 +183,10 @@ func (a *API) options(r *request) (wire.Options, error) {
 		return wire.Options{}, err
 	}
 	found, err := a.engine.Read().Explain(r.Context(), r.tenant(), id, r.caller.Actor, r.caller.Roles)
-	return optionsOf(id, &found), err
+	return wire.Options{Instance: id, Stuck: stuckOf(found.Stuck), Transitions: each(found.Transitions, func(o *inspect.Option) wire.Option {
+		return wire.Option{Transition: o.Transition, Allowed: o.Allowed, To: o.To,
+			Reasons: each(o.Reasons, func(r *inspect.Reason) wire.WhyNot { return wire.WhyNot(*r) })}
+	})}, err
 }
 
 // whole shows all of one instance, to an operator.
@@ -185,7 +197,8 @@ func (a *API) whole(r *request) (Case, error) {
 	}
 	found, err := a.engine.Read().Case(r.Context(), r.tenant(), id)
 	hideChildren(&r.caller, Operate, &found.View)
-	return caseOf(&found), err
+	return Case{Instance: viewOf(&found.View), InFlight: each(found.InFlight, operatedStatusOf), Earlier: found.Earlier,
+		Timeline: each(found.Timeline, entryOf), Chain: found.Chain}, err
 }
 
 // counts tells how many instances there are of each workflow, version and state.
@@ -193,16 +206,6 @@ func (a *API) counts(r *request) (inspect.Counts, error) {
 	counts, err := a.engine.Read().Counts(r.Context(), inspect.CountFilter{Tenant: r.tenant(), Workflow: r.text("workflow"),
 		Definition: int(r.integer("definition")), States: r.states(), Open: r.choice("open"), Attributes: r.attributes()})
 	return counts, err
-}
-
-// sendView shows an instance.
-func sendView(w http.ResponseWriter, r *request, v *inspect.View) error {
-	body, err := render(viewOf(v))
-	if err != nil {
-		return err
-	}
-	sendTagged(w, r.with(headerNoneMatch), `"`+strconv.FormatInt(v.Version, 10)+"."+hashOf(r.tenant(), string(body))+`"`, body)
-	return nil
 }
 
 // children lists the instances that one has started, those that the caller may read.
@@ -218,7 +221,11 @@ func (a *API) children(r *request) (out wire.ChildPage, err error) {
 	out = wire.ChildPage{Instance: f.Parent, Children: []wire.Child{}}
 	for i := range page.Children {
 		if c := &page.Children[i]; mayRead(&r.caller, c.Workflow, c.ID, c.BusinessKey) {
-			out.Children = append(out.Children, childOf(c))
+			child := wire.Child{Instance: instanceOf(&c.Instance), Stuck: c.Stuck, Deferred: c.Deferred}
+			if c.Links.Parent != nil {
+				child.End = c.Links.Parent.End
+			}
+			out.Children = append(out.Children, child)
 		}
 	}
 	if page.More {

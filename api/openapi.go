@@ -46,7 +46,9 @@ func openAPI(public publicURL, routes []Route, workflows []*workflow.Workflow, o
 	for _, r := range routes {
 		d.route(&r)
 	}
-	d.refine()
+	// Members that are JSON to Go.
+	d.schemas.Named["Events"].Properties["events"].Items = d.schemas.Answer(reflect.TypeFor[wire.CloudEvent]())
+	d.schemas.Named["CommandStatus"].Properties["problem"] = d.schemas.Answer(reflect.TypeFor[transitions.Problem]())
 	for name := range d.schemas.Named {
 		d.names[plainly(name)] = true
 	}
@@ -79,12 +81,6 @@ func newSchemas() *schemagen.Components {
 		reflect.TypeFor[workflow.Code]():      {Type: "string", Enum: codes},
 		reflect.TypeFor[transitions.Status](): {Type: "string", Enum: statuses},
 	})
-}
-
-// refine says of members that are JSON to Go what they have in them.
-func (d *describer) refine() {
-	d.schemas.Named["Events"].Properties["events"].Items = d.schemas.Answer(reflect.TypeFor[wire.CloudEvent]())
-	d.schemas.Named["CommandStatus"].Properties["problem"] = d.schemas.Answer(reflect.TypeFor[transitions.Problem]())
 }
 
 // describer fills the document.

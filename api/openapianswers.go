@@ -113,8 +113,10 @@ func (d *describer) refusals(r *Route, o *contract.Operation) {
 		}
 		response := contract.Response{Description: strings.Join(names, "; "), Headers: map[string]contract.Ref{},
 			Content: map[string]contract.Media{mediaProblem: {Schema: d.oneProblem(codes)}}}
-		for _, h := range ofRefusals[status] {
-			response.Headers[h] = d.header(headerOf(h))
+		for _, h := range append(AnswerHeaders(), ofRates...) {
+			if slices.Contains(ofRefusals[status], h.Name) {
+				response.Headers[h.Name] = d.header(h)
+			}
 		}
 		o.Responses[strconv.Itoa(status)] = d.response("Response"+strconv.Itoa(status), &response)
 	}
@@ -123,12 +125,6 @@ func (d *describer) refusals(r *Route, o *contract.Operation) {
 // ofRefusals are the headers that problems of a status have.
 var ofRefusals = map[int][]string{401: {headerChallenge}, 409: {headerRetryAfter}, 503: {headerRetryAfter},
 	429: {headerRetryAfter, headerRateLimit, headerRatePolicy}}
-
-// headerOf is a header of many answers.
-func headerOf(name string) Header {
-	all := append(AnswerHeaders(), ofRates...)
-	return all[slices.IndexFunc(all, func(h Header) bool { return h.Name == name })]
-}
 
 func (d *describer) header(h Header) contract.Ref {
 	header := contract.Header{Description: linked(h.Doc), Schema: &jsonschema.Schema{Type: "string"}}

@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json"
-	"github.com/go-json-experiment/json/jsontext"
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/pawlhq/pawl/api/internal/contract"
@@ -42,21 +41,14 @@ func (d *describer) payload(w *workflow.Workflow, s *workflow.Step) (contract.Sc
 	if err != nil {
 		return nil, err
 	}
-	schema, err := within(text)
-	if err != nil {
+	schema := &jsonschema.Schema{}
+	if err := json.Unmarshal(text, schema); err != nil {
 		return nil, err
 	}
+	schema.Schema = "" // its draft is that of the document
 	name := d.names.unique(identifier(w.Name) + "_" + pascal(s.Name))
 	d.payloads[key], d.doc.Components.Schemas[name] = name, schema
 	return d.schemas.Ref(name), nil
-}
-
-// within is a schema without the word of its own draft, which that of the document is.
-func within(schema jsontext.Value) (contract.Schema, error) {
-	s := &jsonschema.Schema{}
-	err := json.Unmarshal(schema, s)
-	s.Schema = ""
-	return s, err
 }
 
 // transition describes a transition at one address. One of an instance by its id is that of each workflow which has a
@@ -76,13 +68,16 @@ func (d *describer) transition(r *Route, w *workflow.Workflow, s *workflow.Step,
 		id += ".by_key"
 	}
 	if known := d.doc.Paths[path]["post"]; known != nil {
-		media := known.Body.Content[mediaJSON]
+		all := []contract.Schema{known.Body.Content[mediaJSON].Schema.(contract.Schema)}
+		if all[0].Ref == "" {
+			all = all[0].AnyOf
+		}
 		if !slices.Contains(known.Tags, w.Name) {
 			known.Tags = append(known.Tags, w.Name)
 		}
 		known.Description += "\n\n" + stepText(w, s)
 		known.Body.Required = known.Body.Required && !optional(d, payload)
-		known.Body.Content[mediaJSON] = contract.Media{Schema: either(media.Schema.(contract.Schema), payload)}
+		known.Body.Content[mediaJSON] = contract.Media{Schema: anyOf(append(all, payload))}
 		return
 	}
 	o := d.operation(r, path, id)
@@ -96,14 +91,6 @@ func (d *describer) transition(r *Route, w *workflow.Workflow, s *workflow.Step,
 func optional(d *describer, payload contract.Schema) bool {
 	s, _ := d.doc.Components.Schemas[strings.TrimPrefix(payload.Ref, atSchemas)].(contract.Schema)
 	return s != nil && len(s.Required) == 0 && len(s.AnyOf) == 0
-}
-
-// either allows one more schema.
-func either(a, b contract.Schema) contract.Schema {
-	if a.Ref == "" {
-		return anyOf(append(a.AnyOf, b))
-	}
-	return anyOf([]contract.Schema{a, b})
 }
 
 // stepText says what a transition is, in a sentence for each part.

@@ -124,13 +124,8 @@ func (a *API) pauseWorkflow(r *request, in Reason) error {
 	return a.engine.Admin().PauseWorkflow(r.Context(), r.tenant(), r.text("workflow"), r.caller.Actor, in.Reason)
 }
 
-// resumeWorkflow is the end of that. There is no body.
-func (a *API) resumeWorkflow(w http.ResponseWriter, r *request) error {
-	err := a.engine.Admin().ResumeWorkflow(r.Context(), r.tenant(), r.text("workflow"))
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
+func (a *API) resumeWorkflow(r *request) error {
+	return a.engine.Admin().ResumeWorkflow(r.Context(), r.tenant(), r.text("workflow"))
 }
 
 // Operation is what an operator says about a stuck command.
@@ -233,11 +228,7 @@ func (a *API) begin(r *request, in Beginning) error {
 	return a.engine.Admin().BeginVersion(r.Context(), r.text("workflow"), in.Version, r.caller.Actor)
 }
 
-// beginNewest is the end of that. There is no body.
-func (a *API) beginNewest(w http.ResponseWriter, r *request) error {
-	err := a.engine.Admin().BeginVersion(r.Context(), r.text("workflow"), 0, r.caller.Actor)
-	if err == nil {
-		w.WriteHeader(http.StatusNoContent)
-	}
-	return err
+// beginNewest removes the default version of a workflow.
+func (a *API) beginNewest(r *request) error {
+	return a.engine.Admin().BeginVersion(r.Context(), r.text("workflow"), 0, r.caller.Actor)
 }

@@ -1,7 +1,6 @@
 package api
 
 import (
-	"cmp"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -58,11 +57,6 @@ func (p publicURL) origin() string {
 		return ""
 	}
 	return p.scheme + "://" + p.host
-}
-
-// webSocket describes it as a server of an AsyncAPI document.
-func (p publicURL) webSocket() jsonObject {
-	return jsonObject{"host": p.host, "pathname": cmp.Or(p.prefix, "/"), "protocol": strings.Replace(p.scheme, "http", "ws", 1)}
 }
 
 // within returns a request without the prefix in its path. A proxy may have removed it already.

@@ -125,8 +125,10 @@ func (a *API) admit(w http.ResponseWriter, tenant, actor string, n int) error {
 	now := time.Now()
 	err := takeAll(w, all, n, now)
 	for _, r := range all {
-		w.Header().Add(headerRatePolicy, r.policy())
-		w.Header().Add(headerRateLimit, r.standing(now))
+		window := time.Duration(float64(r.burst) / float64(r.perSecond) * float64(time.Second))
+		w.Header().Add(headerRatePolicy, fmt.Sprintf(`"%s";q=%d;w=%s`, r.whose, r.burst, seconds(window)))
+		left, next := r.left(r.key, now)
+		w.Header().Add(headerRateLimit, fmt.Sprintf(`"%s";r=%d;t=%s`, r.whose, left, seconds(next)))
 	}
 	return err
 }
@@ -152,17 +154,6 @@ const (
 	headerRatePolicy = "RateLimit-Policy"
 	headerRateLimit  = "RateLimit"
 )
-
-// policy is how many commands may come at once, and in how many seconds so many more.
-func (r *rates) policy() string {
-	return fmt.Sprintf(`"%s";q=%d;w=%s`, r.whose, r.burst, seconds(time.Duration(float64(r.burst)/float64(r.perSecond)*float64(time.Second))))
-}
-
-// standing is how many may come now, and in how many seconds there will be one more.
-func (r rated) standing(now time.Time) string {
-	n, next := r.left(r.key, now)
-	return fmt.Sprintf(`"%s";r=%d;t=%s`, r.whose, n, seconds(next))
-}
 
 // seconds is a duration as Retry-After says it: whole seconds, at least one.
 func seconds(d time.Duration) string {

@@ -22,21 +22,17 @@ const maxRequestID = 128
 // requestIDKey is that of the name in a context.
 type requestIDKey struct{}
 
-// requestID is what the caller calls the request, if that can stand in any log: one word of printable ASCII. Else it is
-// a new UUID, version 7.
-func requestID(r *http.Request) string {
-	given := r.Header[headerRequestID]
-	if len(given) == 1 && 0 < len(given[0]) && len(given[0]) <= maxRequestID && strings.IndexFunc(given[0], notOfAWord) < 0 {
-		return given[0]
-	}
-	return uuid.Must(uuid.NewV7()).String()
-}
-
-func notOfAWord(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }
-
-// identified returns the request with a name, which the answer has too.
+// identified returns the request with an id, which the answer has too: the caller's, if that can stand in any log as one word of printable
+// ASCII, otherwise a new UUID, version 7.
 func identified(w http.ResponseWriter, r *http.Request) *http.Request {
-	id := requestID(r)
+	var id string
+	if given := r.Header[headerRequestID]; len(given) == 1 {
+		id = given[0]
+	}
+	odd := func(c rune) bool { return c <= ' ' || c > '~' || c == '"' || c == '\\' }
+	if id == "" || len(id) > maxRequestID || strings.ContainsFunc(id, odd) {
+		id = uuid.Must(uuid.NewV7()).String()
+	}
 	w.Header().Set(headerRequestID, id)
 	return r.WithContext(context.WithValue(r.Context(), requestIDKey{}, id))
 }

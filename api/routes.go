@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/pawlhq/pawl/api/internal/budget"
 	"github.com/pawlhq/pawl/tracing"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -28,7 +29,8 @@ func (a *API) routes() *http.ServeMux {
 // ServeHTTP serves one request. Every error is a problem document, also for unknown routes.
 func (a *API) ServeHTTP(w http.ResponseWriter, given *http.Request) {
 	began := time.Now()
-	out := newAnswerWriter(given.Context(), w, a.cfg.Limits.WriteTime)
+	out := &answerWriter{ResponseWriter: w, ctx: given.Context(), control: http.NewResponseController(w),
+		timeout: a.cfg.Limits.WriteTime, status: http.StatusOK}
 	r, span := identified(out, a.public.within(given)), tracing.None
 	defer func() {
 		given.Pattern = r.Pattern // for those before us, as if the mux had their request
@@ -82,7 +84,7 @@ func (a *API) answer(w *answerWriter, r *request) (err error) {
 		}
 		return r.route.handle(a, w, r)
 	}
-	if w.holder, err = a.arrive(r.Context()); err != nil {
+	if w.holder, err = a.budget.Open(r.Context(), budget.Share{Key: "arriving", Bytes: a.budget.Part(partArriving)}); err != nil {
 		return err
 	}
 	defer func() {

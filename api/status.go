@@ -138,9 +138,13 @@ func (r *request) operates(record *transitions.Record) bool {
 	return r.caller.May(Operate, aboutRecord(record))
 }
 
-// statusTag returns the entity tag of a command's status as the caller sees it.
+// statusTag returns the entity tag of a command's status, of which an operator sees more than others.
 func (r *request) statusTag(record *transitions.Record) string {
-	return statusTag(r.tenant(), record, r.operates(record))
+	seen := "status"
+	if r.operates(record) {
+		seen = "operated status"
+	}
+	return `"` + strconv.Itoa(record.Revision) + "." + hashOf(r.tenant(), record.Scope, record.Key, seen) + `"`
 }
 
 // pointTo sets the headers of an answer to a command in flight: the address of its status, the tag that it has there for this caller,

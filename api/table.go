@@ -85,7 +85,7 @@ var keyRoutes = []Route{
 	{Section: ofKeys, Method: "POST", Path: keys + "/{api_key}/rotate", Grant: auth.Keys, handle: (*API).rotateAPIKey, Params: params(forAll),
 		Doc: "create a new text; the old one stays valid for a while", Body: bodyOfOperation[APIKeyRotation](),
 		Answers: []Answer{answer[APIKeyText](200)}, Codes: []workflow.Code{workflow.NotFound, workflow.Conflict}},
-	{Section: ofKeys, Method: "DELETE", Path: keys + "/{api_key}", Grant: auth.Keys, handle: (*API).revokeAPIKey, Params: params(forAll),
+	{Section: ofKeys, Method: "DELETE", Path: keys + "/{api_key}", Grant: auth.Keys, handle: removed((*API).revokeAPIKey), Params: params(forAll),
 		Doc:     "revoke the key: every node rejects it within a second, and closes its connections; 204, even if it was revoked before",
 		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.NotFound}},
 }
@@ -200,7 +200,7 @@ var nodeRoutes = []Route{
 	change[Beginning]("PUT", ops+"/begins/{workflow}", OperateAll, (*API).begin, "set the default version of a workflow "+
 		"on all nodes: new instances begin with at most this version; 204 when every serving node has confirmed, even if it was set before",
 		workflow.WorkflowNotFound),
-	{Section: ofOperator, Method: "DELETE", Path: ops + "/begins/{workflow}", Grant: OperateAll, handle: (*API).beginNewest,
+	{Section: ofOperator, Method: "DELETE", Path: ops + "/begins/{workflow}", Grant: OperateAll, handle: removed((*API).beginNewest),
 		Doc: "remove the default version: new instances begin with the newest version that each node knows; 204 when every serving node " +
 			"has confirmed, even if it was not set",
 		Answers: []Answer{{Status: 204}}, Codes: []workflow.Code{workflow.WorkflowNotFound}},
@@ -238,7 +238,7 @@ var caseRoutes = append(both(
 		Codes: []workflow.Code{workflow.WorkflowNotFound}},
 	change[Reason]("PUT", ops+"/paused/{workflow}", Operate, (*API).pauseWorkflow, "pause a workflow; 204, even if it was paused before",
 		workflow.WorkflowNotFound),
-	Route{Section: ofOperator, Method: "DELETE", Path: ops + "/paused/{workflow}", Grant: Operate, handle: (*API).resumeWorkflow,
+	Route{Section: ofOperator, Method: "DELETE", Path: ops + "/paused/{workflow}", Grant: Operate, handle: removed((*API).resumeWorkflow),
 		Doc: "resume a workflow; 204, even if it was not paused", Answers: []Answer{{Status: 204}},
 		Codes: []workflow.Code{workflow.WorkflowNotFound, workflow.Locked, workflow.Overloaded, workflow.ShuttingDown}},
 )

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
-	"github.com/google/uuid"
 
 	"github.com/pawlhq/pawl/api/wire"
 	"github.com/pawlhq/pawl/inspect"
@@ -17,13 +16,6 @@ func instanceOf(i *transitions.Instance) wire.Instance {
 		ID: i.ID, Workflow: i.Workflow, Definition: i.Definition, BusinessKey: i.BusinessKey, State: i.State,
 		Open: i.Open, Paused: i.Paused, InFlight: refOf(i.Links.InFlight), Version: i.Version, Data: raw(i.Data), Attributes: i.Attributes,
 		CreatedAt: i.CreatedAt.UTC(), UpdatedAt: i.UpdatedAt.UTC(),
-	}
-}
-
-func pastInstanceOf(p *inspect.Past) wire.PastInstance {
-	return wire.PastInstance{
-		ID: p.ID, Workflow: p.Workflow, Definition: p.Definition, BusinessKey: p.BusinessKey, State: p.State, Open: p.Open,
-		Version: p.Version, Newest: p.Newest, Data: raw(p.Data), Erased: p.Erased, CreatedAt: p.CreatedAt, UpdatedAt: p.UpdatedAt,
 	}
 }
 
@@ -78,12 +70,6 @@ type Case struct {
 	Earlier  int64                `json:"earlier,omitzero"` // transitions before those of the timeline
 	Timeline []wire.Entry         `json:"timeline"`         // the newest ones, in order
 	Chain    inspect.Verification `json:"chain"`            // of its audit rows
-}
-
-// caseOf is a case as the interface shows it.
-func caseOf(c *inspect.Case) Case {
-	return Case{Instance: viewOf(&c.View), InFlight: each(c.InFlight, operatedStatusOf), Earlier: c.Earlier,
-		Timeline: each(c.Timeline, entryOf), Chain: c.Chain}
 }
 
 // raw makes stored JSON part of an answer. What is not there is null.
@@ -144,19 +130,4 @@ func viewOf(v *inspect.View) wire.InstanceView {
 
 func stuckOf(list []inspect.StuckCommand) []wire.StuckCommand {
 	return each(list, func(s *inspect.StuckCommand) wire.StuckCommand { return wire.StuckCommand(*s) })
-}
-
-func optionsOf(id uuid.UUID, x *inspect.Explanation) wire.Options {
-	return wire.Options{Instance: id, Stuck: stuckOf(x.Stuck), Transitions: each(x.Transitions, func(o *inspect.Option) wire.Option {
-		return wire.Option{Transition: o.Transition, Allowed: o.Allowed, To: o.To,
-			Reasons: each(o.Reasons, func(r *inspect.Reason) wire.WhyNot { return wire.WhyNot(*r) })}
-	})}
-}
-
-func childOf(i *inspect.Child) wire.Child {
-	c := wire.Child{Instance: instanceOf(&i.Instance), Stuck: i.Stuck, Deferred: i.Deferred}
-	if i.Links.Parent != nil {
-		c.End = i.Links.Parent.End
-	}
-	return c
 }

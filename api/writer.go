@@ -31,10 +31,6 @@ type answerWriter struct {
 	holder *budget.Holder  // of what the request holds; nil for a route of the program
 }
 
-func newAnswerWriter(ctx context.Context, w http.ResponseWriter, timeout time.Duration) *answerWriter {
-	return &answerWriter{ResponseWriter: w, ctx: ctx, control: http.NewResponseController(w), timeout: timeout, status: http.StatusOK}
-}
-
 // bound gives what is written next its time. Not every writer is a connection's.
 func (w *answerWriter) bound() {
 	if !w.paced.Load() {
