@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"net/http"
 	"net/http/httptest"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
-	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
@@ -164,45 +162,5 @@ func FuzzTheAddressOfACommandLeadsToIt(f *testing.F) {
 		})
 		mux.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, commandPath(scope, key), nil))
 		assert.Truef(t, found, "%q, %q: %s leads elsewhere", scope, key, commandPath(scope, key))
-	})
-}
-
-func FuzzStuckCursor(f *testing.F) {
-	last := transitions.Record{UpdatedAt: noon, Scope: strings.Repeat("s", 255), Key: strings.Repeat("k", 255)}
-	n := len(byStuck.encode(&last))
-	require.Truef(f, n <= maxCursor, "a cursor may have %d bytes", n)
-	f.Add(byStuck.encode(&last))
-	f.Add(byStuck.encode(&transitions.Record{Scope: "s", Key: "k"}))
-	f.Add("AgAF")
-	f.Fuzz(func(t *testing.T, s string) {
-		got, err := byStuck.decode(s)
-		assert.Falsef(t, err == nil && (byStuck.encode(&got) != s || got.Scope == "" || got.Key == ""), "%q was taken for %+v", s, got)
-	})
-}
-
-func TestCursorsOfOneListAreNotTakenForAnothers(t *testing.T) {
-	last := transitions.Record{UpdatedAt: noon, Scope: "s", Key: "k"}
-	cursor := byStuck.encode(&last)
-	got, err := byStuck.decode(cursor)
-	assert.Truef(t, err == nil && got.UpdatedAt.Equal(noon) && got.Scope == "s" && got.Key == "k", "%+v, %v", got, err)
-	_, err = byCreation.decode(cursor)
-	assert.Error(t, err, "it is a cursor of the list of instances, too")
-	_, err = byStuck.decode("AQGTaw56bHAAgAAAAAAAAAEA")
-	assert.Error(t, err, "a cursor of the list of instances is one of this list, too")
-}
-
-func FuzzMessageCursor(f *testing.F) {
-	last := inspect.DeadMessage{MessageRef: transitions.MessageRef{Consumer: strings.Repeat("c", transitions.MaxConsumer),
-		ID: strings.Repeat("i", transitions.MaxKey)}, CreatedAt: time.Date(2026, 1, 2, 3, 4, 5, 6000, time.UTC)}
-	n := len(byMessage.encode(&last))
-	require.Truef(f, n <= maxCursor, "the longest cursor has %d bytes", n)
-	got, err := byMessage.decode(byMessage.encode(&last))
-	require.Truef(f, err == nil && reflect.DeepEqual(got, last), "%+v became %+v, %v", last, got, err)
-	f.Add(byMessage.encode(&last))
-	f.Add("")
-	f.Add("BQ")
-	f.Fuzz(func(t *testing.T, s string) {
-		got, err := byMessage.decode(s)
-		assert.Falsef(t, err == nil && byMessage.encode(&got) != s, "%q was taken for %+v", s, got)
 	})
 }

@@ -47,13 +47,9 @@ func (m *requestMaker) breakRequest(r *madeRequest) {
 			r.encode()
 			r.media = m.choose(badMedia)
 			r.defects = append(r.defects, "media "+r.media)
-		case r.media != "" && n < 8:
+		case r.media != "":
 			r.value, r.broken = m.replaceValue(r.value), m.choose(badInJSON)
 			r.defects = append(r.defects, "a value")
-		case r.media != "":
-			r.encode()
-			r.body = m.breakBytes(r.body)
-			r.defects = append(r.defects, "bytes")
 		}
 	}
 }
@@ -106,27 +102,6 @@ func (m *requestMaker) replaceValue(v any) any {
 		}
 	}
 	return brokenValue
-}
-
-func (m *requestMaker) breakBytes(body []byte) []byte {
-	if len(body) == 0 {
-		return []byte{0}
-	}
-	at := m.IntN(len(body))
-	switch m.IntN(6) {
-	case 0:
-		return []byte{}
-	case 1:
-		return body[:at]
-	case 2:
-		return append(body, body...)
-	case 3:
-		body[at] = byte(m.IntN(256))
-		return body
-	case 4:
-		return append(body, strings.Repeat(" ", 1<<m.IntN(21))...)
-	}
-	return slices.Insert(body, at, 0)
 }
 
 // knownValues holds values for parameters and members by name: given ones, and those of answers. It is safe for concurrent use.
