@@ -110,7 +110,8 @@ func (r *Runner) judge(ctx context.Context, list []partition, now time.Time) err
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
 	var kept *time.Time
-	if err := r.config.Pool.QueryRow(ctx, r.config.In(store.HistoryKeptSQL), pgx.QueryExecModeExec, now).Scan(&kept); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+	err := r.config.Pool.QueryRow(ctx, r.config.In(store.HistoryKeptSQL), pgx.QueryExecModeExec, now).Scan(&kept)
+	if err != nil && !errors.Is(err, pgx.ErrNoRows) {
 		return fmt.Errorf("ask how long the history is kept: %w", err)
 	}
 	for i := range list {
@@ -122,7 +123,6 @@ func (r *Runner) judge(ctx context.Context, list []partition, now time.Time) err
 		if p.Over = !p.To.After(now.Add(-r.config.Outbox)); !p.Over {
 			continue
 		}
-		var err error
 		p.Held, err = relay.Holds(ctx, r.config.Pool, r.config.In, p.Name)
 		if e, ok := errors.AsType[*pgconn.PgError](err); err != nil && (!ok || e.Code != "42P01") { // dropped since it was listed
 			return fmt.Errorf("ask what holds %s: %w", p.Name, err)
