@@ -6,12 +6,14 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime"
+	"slices"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgxpool"
 
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/schedule"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/schema/pooler"
 	"github.com/pawlhq/pawl/tracing"
@@ -202,10 +204,13 @@ func (c *Config) pooled() bool {
 }
 
 // pace returns the interval at which the node polls for commands in flight and for its sinks. Both together poll at most once a second, and
-// leave capacity for rarer polls.
+// leave capacity for rarer polls, those for schedules among them.
 func (c *Config) pace() time.Duration {
 	if len(c.Sinks) > 0 {
 		return sinkPace
+	}
+	if slices.ContainsFunc(c.Workflows, func(s workflow.Source) bool { _, ok := s.(*schedule.Source); return ok }) {
+		return 1200 * time.Millisecond
 	}
 	return 1050 * time.Millisecond
 }

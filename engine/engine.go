@@ -15,6 +15,7 @@ import (
 	"github.com/pawlhq/pawl/engine/internal/inflight"
 	"github.com/pawlhq/pawl/engine/internal/migrate"
 	"github.com/pawlhq/pawl/engine/internal/retention"
+	"github.com/pawlhq/pawl/engine/internal/schedules"
 	"github.com/pawlhq/pawl/engine/internal/watch"
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/internal/kernel/audit"
@@ -27,6 +28,7 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/outbox/feed"
 	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/schedule"
 	"github.com/pawlhq/pawl/schema"
 	"github.com/pawlhq/pawl/schema/pooler"
 	"github.com/pawlhq/pawl/workflow"
@@ -57,8 +59,13 @@ type Engine struct {
 	names      *names
 	inbox      *inbox.Table
 	sources    *inbox.Runner
-	pools      []*pgxpool.Pool // of who holds leases
-	started    bool
+	schedules  *schedules.Runner // nil: the program has none
+	calendars  schedule.Calendars
+
+	scheduleRows *schedules.Table
+
+	pools   []*pgxpool.Pool // of who holds leases
+	started bool
 }
 
 // New checks the configuration and builds the workflows. It does not touch the database. Its error lists every mistake of every workflow.
@@ -67,12 +74,13 @@ func New(c Config) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
+	in := schema.For(c.Schema)
+	scheduled, hasSchedules := c.takeSchedules(in)
 	known, err := definitions.Build(c.Workflows, c.Replay)
 	if err != nil {
 		return nil, err
 	}
 	r := &registry{known}
-	in := schema.For(c.Schema)
 	log := outbox.New(c.Pool, in, c.Source)
 	e := &Engine{config: c, registry: r, clock: clock.New(c.Now), names: &names{young: map[instanceKey]string{}},
 		reader: store.NewReader(c.Pool, in),
@@ -100,6 +108,10 @@ func New(c Config) (*Engine, error) {
 		drain: e.pipeline.Drain, log: c.Log, wanted: make(chan struct{}, 1), end: func() {}}
 	e.migrating = e.newMigrations(node)
 	e.scopeRows = store.NewScopes(c.Pool, in)
+	e.scheduleRows = schedules.NewTable(c.Pool, in)
+	if hasSchedules {
+		e.calendars, e.schedules = scheduled.Calendars, e.newSchedules(scheduled)
+	}
 	e.recorder = &scopeRecorder{Loop: loop.New(), rows: e.scopeRows, take: e.pipeline.TakeScopes, log: c.Log}
 	if e.relay, err = e.newRelay(log, node); err != nil {
 		e.closePools()
@@ -219,6 +231,9 @@ func (e *Engine) Start(ctx context.Context) error {
 	e.retention.Start()
 	if !e.config.Transient {
 		e.migrating.Start()
+		if e.schedules != nil {
+			e.schedules.Start()
+		}
 	}
 	e.started = true
 	if err := e.relay.Start(ctx); err != nil {
@@ -251,6 +266,9 @@ func (e *Engine) Stop(ctx context.Context) {
 	if e.started {
 		e.retention.Stop()
 		e.migrating.Stop()
+		if e.schedules != nil {
+			e.schedules.Stop()
+		}
 		e.presence.stop(ctx)
 		e.stopComing(ctx)
 		e.stopPipeline(ctx)

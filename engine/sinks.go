@@ -6,6 +6,7 @@ import (
 	"github.com/pawlhq/pawl/inspect"
 	"github.com/pawlhq/pawl/internal/kernel/outbox"
 	"github.com/pawlhq/pawl/outbox/relay"
+	"github.com/pawlhq/pawl/schedule"
 	"github.com/pawlhq/pawl/transitions"
 )
 
@@ -28,6 +29,15 @@ func (e *Engine) newRelay(log *outbox.Table, node string) (*relay.Relay, error) 
 func (e *Engine) committed(tenant string, head int64, events func() []transitions.Event) {
 	e.feed.Committed(tenant, head, events)
 	e.relay.NoteHead(tenant, head)
+	if e.schedules == nil {
+		return
+	}
+	for _, event := range events() {
+		if event.Workflow == schedule.Name {
+			e.schedules.Wake()
+			return
+		}
+	}
 }
 
 // headHeard takes in another node's commit.

@@ -64,6 +64,8 @@ var validRows = map[string]row{
 	"node": {"name": "'n'", "versions": "'{w 1}'", "build": "'pawl'", "begun_at": "now()", "seen_at": "now()"},
 	"scope_day": {"tenant": "'t'", "scope": "'s'", "named": "false", "day": "'2026-11-20'", "fresh": "0", "replayed": "0", "active": "0",
 		"mismatched": "0", "expired": "0"},
+	"schedule": {"tenant": "'t'", "name": "'n'", "instance": "gen_random_uuid()", "revision": "1", "plan": "'{}'", "paused": "false",
+		"last_at": "now()"},
 	"horizon": {"workflow": "'w'", "replay": "'1 day'"},
 	"api_key": {"id": "'0123456789Ab'", "tenant": "'t'", "name": "'n'", "actor": "'a'", "roles": "'{}'", "grants": "'{read}'", "hash": hash32,
 		"created_at": "now()", "created_by": "'a'"},
@@ -140,6 +142,9 @@ func TestCheckConstraintsRejectInvalidRows(t *testing.T) {
 		},
 		"begins": {
 			{"workflow": "''"}, {"version": "0"},
+		},
+		"schedule": {
+			{"name": "''"}, {"tenant": repeat("65")}, {"revision": "0"}, {"running_key": "'k'"},
 		},
 		"scope_day": {
 			{"scope": "''"}, {"tenant": repeat("65")},

@@ -18,6 +18,7 @@ const (
 	CausedByUndo      Cause = "undo"      // undo of an effect: the key of the effect
 	CausedByRetention Cause = "retention" // a command abandoned because no node claimed it in time
 	CausedByOperator  Cause = "operator"  // an operator paused, resumed, retried, resolved or abandoned
+	CausedBySchedule  Cause = "schedule"  // a run of a schedule: its name; the key is the nominal time
 	CausedByImport    Cause = "import"    // an import: its time as RFC 3339 in UTC
 )
 
@@ -87,8 +88,16 @@ func CauseOf(stored Cause, scope, key string) (cause Cause, by string) {
 		return CausedByParent, of
 	case "late":
 		return CausedByRetention, ""
+	case "schedule":
+		return CausedBySchedule, of
 	case "undo":
 		return CausedByUndo, key
 	}
 	return CausedByCaller, ""
 }
+
+// ScheduleActor is the actor of the runs of schedules.
+const ScheduleActor = Reserved + "schedule"
+
+// ScheduleScope returns the scope of the runs of a schedule.
+func ScheduleScope(name string) string { return ScheduleActor + ":" + name }

@@ -61,6 +61,12 @@ func Accept(c transitions.Command) (*Prepared, error) {
 	return p, nil
 }
 
+// AcceptRun is Accept for the run of a schedule, whose scope and actor are Pawl's own.
+func AcceptRun(c transitions.Command) (*Prepared, error) {
+	p := &Prepared{Command: c, Creates: c.Instance == uuid.Nil && c.BusinessKey == ""}
+	return p, p.check()
+}
+
 // Prepare calls Accept and Resolve for callers that know the workflow of the command.
 func Prepare(c transitions.Command, w *workflow.Workflow, newID func() uuid.UUID, older ...*workflow.Workflow) (*Prepared, error) {
 	p, err := Accept(c)

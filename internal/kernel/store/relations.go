@@ -38,3 +38,9 @@ func Succeeded(r Refusal) string {
 	return `EXISTS (SELECT FROM {pawl}.command AS c WHERE c.tenant = ` + r.Tenant + ` AND c.scope = ` + r.Scope + ` AND c.key = ` + r.Key +
 		` AND c.fingerprint = ` + r.Fingerprint + ` AND c.status = 'succeeded')`
 }
+
+// Running reports whether a command is in flight, or the instance that it changed is open. All arguments are SQL expressions.
+func Running(tenant, instance, scope, key string) string {
+	return `((SELECT c.phase IS NOT NULL FROM {pawl}.command AS c WHERE c.tenant = ` + tenant + ` AND c.scope = ` + scope + ` AND c.key = ` + key + `
+	LIMIT 1) IS TRUE OR coalesce((` + newest("i.open", tenant, instance) + `), false))`
+}

@@ -31,6 +31,7 @@ const (
 	otelTrace  = "go.opentelemetry.io/otel/trace"
 	prometheus = "github.com/prometheus/client_golang"
 	rate       = "golang.org/x/time"
+	cron       = "github.com/robfig/cron/v3"
 	river      = "github.com/riverqueue/river"
 	uuid       = "github.com/google/uuid"
 	validator  = "github.com/go-playground/validator/v10"
@@ -49,9 +50,10 @@ var Matrix = []Room{
 	{"internal/chart", nil, nil},
 	{"workflow", ours("internal/chart", "internal/schemagen", "workflow/internal/unknown"), mods(json, uuid, validator)},
 	{"workflow/diagram", ours("workflow"), nil},
+	{"schedule", ours("workflow"), mods(cron, json)},
 	{"tracing", nil, mods(uuid)},
 	{"transitions", ours("tracing", "workflow"), mods(json, uuid)},
-	{"inspect", ours("transitions", "workflow"), mods(uuid)},
+	{"inspect", ours("schedule", "transitions", "workflow"), mods(uuid)},
 	{"internal/kernel/decide", ours("inspect", "tracing", "transitions", "workflow"), mods(json, uuid)},
 	{"internal/kernel/definitions", ours("internal/kernel/decide", "workflow"), mods(uuid)},
 
@@ -127,15 +129,17 @@ var Matrix = []Room{
 	{"engine/internal/retention", ours(
 		"inbox", "inspect", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/loop", "internal/kernel/store", "outbox/relay",
 	), mods(pgx)},
+	{"engine/internal/schedules", ours("inspect", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/loop",
+		"internal/kernel/store", "schedule", "transitions", "workflow"), mods(json, pgx, uuid)},
 	{"engine/internal/watch", ours("internal/kernel/clock", "internal/kernel/decide", "internal/kernel/backoff", "transitions", "workflow"),
 		nil},
 	{"engine", ours(
 		"internal/kernel/audit", "audit/verify", "engine/internal/commit", "engine/internal/inflight", "engine/internal/migrate",
-		"engine/internal/retention",
+		"engine/internal/retention", "engine/internal/schedules",
 		"engine/internal/watch",
 		"inbox", "inspect", "internal/kernel/build", "internal/kernel/clock", "internal/kernel/decide", "internal/kernel/definitions",
 		"internal/kernel/notify", "internal/kernel/loop", "schema/pooler",
-		"internal/kernel/store", "internal/kernel/outbox", "outbox/feed", "outbox/relay", "schema", "tracing", "transitions", "workflow",
+		"internal/kernel/store", "internal/kernel/outbox", "outbox/feed", "outbox/relay", "schedule", "schema", "tracing", "transitions", "workflow",
 	), mods(json, pgx, uuid)},
 	{"tracing/opentelemetry", ours("tracing"), mods(otel, otelTrace, uuid)},
 	{"tracing/opentelemetry/sampler", nil, mods(otelSDK, otelTrace)},

@@ -21,6 +21,7 @@ var owner = map[string]string{
 	"outbox_sink": "outbox/relay", "outbox_cursor": "outbox/relay", "outbox_dead": "outbox/relay",
 	"inbox_dead": "inbox", "inbox_kept": "inbox", "leadership": "engine/internal/retention", "definition": "engine",
 	"api_key":            "auth/apikey",
+	"schedule":           "engine/internal/schedules",
 	"instance_migration": "engine/internal/migrate",
 	"ticket_key":         "auth/ticket/keyset",
 	"command_history":    "", // only the SQL contract writes it
