@@ -96,7 +96,23 @@ func New(c Config) (*Client, error) {
 	out.cfg.Timeout = cmp.Or(c.Timeout, 30*time.Second)
 	out.cfg.Retry = Retry{cmp.Or(c.Retry.Attempts, 10), cmp.Or(c.Retry.First, 100*time.Millisecond), cmp.Or(c.Retry.Max, 10*time.Second),
 		cmp.Or(c.Retry.MaxAfter, time.Minute)}
-	out.connect(c.HTTP)
+	given := c.HTTP
+	if given == nil {
+		transport := http.DefaultTransport.(*http.Transport).Clone()
+		transport.MaxIdleConnsPerHost = 100
+		given = &http.Client{Transport: transport}
+	}
+	own := *given
+	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	out.http = &own
+	out.dialer = websocket.Dialer{Proxy: http.ProxyFromEnvironment, Subprotocols: []string{wire.Subprotocol}}
+	if t, ok := own.Transport.(*http.Transport); ok {
+		out.dialer.Proxy, out.dialer.NetDialContext, out.dialer.NetDialTLSContext = t.Proxy, t.DialContext, t.DialTLSContext
+		if t.TLSClientConfig != nil {
+			out.dialer.TLSClientConfig = t.TLSClientConfig.Clone()
+			out.dialer.TLSClientConfig.NextProtos = nil // WebSocket requires HTTP/1.1
+		}
+	}
 	return out, nil
 }
 
@@ -132,26 +148,6 @@ func (c *Client) notify(err error, pause time.Duration) {
 	}
 }
 
-// connect configures the connections like those of given.
-func (c *Client) connect(given *http.Client) {
-	if given == nil {
-		transport := http.DefaultTransport.(*http.Transport).Clone()
-		transport.MaxIdleConnsPerHost = 100
-		given = &http.Client{Transport: transport}
-	}
-	own := *given
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	c.http = &own
-	c.dialer = websocket.Dialer{Proxy: http.ProxyFromEnvironment, Subprotocols: []string{wire.Subprotocol}}
-	if t, ok := own.Transport.(*http.Transport); ok {
-		c.dialer.Proxy, c.dialer.NetDialContext, c.dialer.NetDialTLSContext = t.Proxy, t.DialContext, t.DialTLSContext
-		if t.TLSClientConfig != nil {
-			c.dialer.TLSClientConfig = t.TLSClientConfig.Clone()
-			c.dialer.TLSClientConfig.NextProtos = nil // WebSocket requires HTTP/1.1
-		}
-	}
-}
-
 // Close closes idle connections.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
@@ -159,9 +155,6 @@ func (c *Client) Close() { c.http.CloseIdleConnections() }
 func (c *Client) backoff(failures int) time.Duration {
 	return backoff.Delay(workflow.Retry{First: c.cfg.Retry.First, Max: c.cfg.Retry.Max}, failures)
 }
-
-// switchURL switches to the next address, unless another call has done so.
-func (c *Client) switchURL(at int64) { c.at.CompareAndSwap(at, (at+1)%int64(len(c.urls))) }
 
 // token returns the credential, or "".
 func (c *Client) token(ctx context.Context) (string, error) {

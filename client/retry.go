@@ -46,7 +46,8 @@ func (t *trial) again(ctx context.Context, at int64, f *failed) bool {
 	case !f.again:
 		return false
 	case f.elsewhere:
-		t.client.switchURL(at)
+		// Switch to the next address, unless another call has done so.
+		t.client.at.CompareAndSwap(at, (at+1)%int64(len(t.client.urls)))
 		if t.hops++; t.hops < len(t.client.urls) {
 			return true
 		}

@@ -134,7 +134,27 @@ func (s *subscription) handle(ctx context.Context, l *link, m *wire.ServerMessag
 	case m.Op == wire.OpSubscribed:
 		s.after = Position(m.After)
 	case m.Op == wire.OpEvent:
-		return s.event(m, t)
+		var e Event
+		if err := json.Unmarshal(m.Event, &e.Event, reading); err != nil {
+			return noResponse(fmt.Errorf("cannot parse an event: %w", err))
+		}
+		_, digits, _ := strings.Cut(e.ID, "-")
+		number, err := strconv.ParseInt(digits, 10, 64)
+		if err != nil {
+			return noResponse(fmt.Errorf("invalid event id %q", e.ID))
+		}
+		t.resetFailures()
+		s.after = Position(e.Position)
+		if m.More {
+			s.after--
+		}
+		if e.Position < s.position || e.Position == s.position && number <= s.number { // an earlier connection delivered it
+			return nil
+		}
+		s.position, s.number = e.Position, number
+		e.Cursor = s.after
+		s.left = !s.yield(e, nil)
+		return nil
 	case m.Op == wire.OpCaughtUp:
 		t.resetFailures()
 		s.after = max(s.after, Position(m.Position))
@@ -143,31 +163,6 @@ func (s *subscription) handle(ctx context.Context, l *link, m *wire.ServerMessag
 	case m.Op == wire.OpError:
 		return failedWith(&problem{Code: m.Code, Detail: m.Detail})
 	}
-	return nil
-}
-
-// event yields an event unless an earlier connection delivered it.
-func (s *subscription) event(m *wire.ServerMessage, t *trial) *failed {
-	var e Event
-	if err := json.Unmarshal(m.Event, &e.Event, reading); err != nil {
-		return noResponse(fmt.Errorf("cannot parse an event: %w", err))
-	}
-	_, digits, _ := strings.Cut(e.ID, "-")
-	number, err := strconv.ParseInt(digits, 10, 64)
-	if err != nil {
-		return noResponse(fmt.Errorf("invalid event id %q", e.ID))
-	}
-	t.resetFailures()
-	s.after = Position(e.Position)
-	if m.More {
-		s.after--
-	}
-	if e.Position < s.position || e.Position == s.position && number <= s.number {
-		return nil
-	}
-	s.position, s.number = e.Position, number
-	e.Cursor = s.after
-	s.left = !s.yield(e, nil)
 	return nil
 }
 

@@ -78,20 +78,15 @@ func (c *Client) Wait(ctx context.Context, scope, key string) (Receipt, error) {
 			return Receipt{Key: key}, err
 		}
 		if ended(&s) {
-			return completion(&s)
+			r := Receipt{Key: s.Key, Receipt: transitions.Receipt{
+				Status: s.Code, Replayed: true, Instance: s.Instance, Version: s.Version, Position: s.Position, Body: s.Result,
+			}}
+			if s.Status != transitions.Succeeded {
+				r.Body = s.Problem
+				return r, r.Err()
+			}
+			return r, nil
 		}
 	}
 	return Receipt{Key: key}, workflow.Errorf(workflow.Internal, "the watch ended before the command")
-}
-
-// completion returns the result of a completed command.
-func completion(s *CommandStatus) (Receipt, error) {
-	r := Receipt{Key: s.Key, Receipt: transitions.Receipt{
-		Status: s.Code, Replayed: true, Instance: s.Instance, Version: s.Version, Position: s.Position, Body: s.Result,
-	}}
-	if s.Status != transitions.Succeeded {
-		r.Body = s.Problem
-		return r, r.Err()
-	}
-	return r, nil
 }

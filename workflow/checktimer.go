@@ -19,25 +19,21 @@ func (w *Workflow) checkTimers(m *Mistakes) {
 		if t.After < 0 {
 			m.add("timer %q fires after a negative time: %s", t.Name, t.After)
 		}
-		w.checkTimerStates(m, t)
-		w.checkTimerAction(m, t)
-	}
-}
-
-func (w *Workflow) checkTimerStates(m *Mistakes, t *Timer) {
-	if len(t.In) == 0 {
-		m.add("timer %q runs in no state", t.Name)
-	}
-	if dup := firstDuplicate(t.In); dup != "" {
-		m.add("timer %q names state %q twice", t.Name, dup)
-	}
-	for _, s := range t.In {
-		switch {
-		case !slices.Contains(w.States, s):
-			m.add("timer %q runs in state %q, which is unknown: no transition mentions it", t.Name, s)
-		case w.final[s]:
-			m.add("timer %q runs in state %q, which is final: nothing happens there", t.Name, s)
+		if len(t.In) == 0 {
+			m.add("timer %q runs in no state", t.Name)
 		}
+		if dup := firstDuplicate(t.In); dup != "" {
+			m.add("timer %q names state %q twice", t.Name, dup)
+		}
+		for _, s := range t.In {
+			switch {
+			case !slices.Contains(w.States, s):
+				m.add("timer %q runs in state %q, which is unknown: no transition mentions it", t.Name, s)
+			case w.final[s]:
+				m.add("timer %q runs in state %q, which is final: nothing happens there", t.Name, s)
+			}
+		}
+		w.checkTimerAction(m, t)
 	}
 }
 

@@ -39,7 +39,22 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 			m.add("activity %q does not declare the state after a final failure for instances from %q", s.Name, from)
 		}
 	}
-	checkNumbers(m, s.Name, s.Work)
+	if s.Work.Timeout < 0 {
+		m.add("activity %q has a negative timeout: %s", s.Name, s.Work.Timeout)
+	}
+	if s.Work.Concurrency < 0 {
+		m.add("activity %q has a negative concurrency: %d", s.Name, s.Work.Concurrency)
+	}
+	r := s.Work.Retry
+	if r.Attempts < 0 {
+		m.add("activity %q has a negative number of attempts: %d", s.Name, r.Attempts)
+	}
+	switch {
+	case min(r.First, r.Max) < 0:
+		m.add("activity %q waits a negative time between attempts: %s", s.Name, min(r.First, r.Max))
+	case r.First > r.Max:
+		m.add("activity %q waits up to %s after its first failure, and never longer than %s", s.Name, r.First, r.Max)
+	}
 	for i, other := range s.Work.Undoes {
 		switch {
 		case slices.Contains(s.Work.Undoes[:i], other):
@@ -59,25 +74,6 @@ func (w *Workflow) checkActivity(m *Mistakes, s *Step) {
 		case !w.UndoneByOthers(other):
 			m.add("activity %q settles %q, which no activity undoes", s.Name, other)
 		}
-	}
-}
-
-func checkNumbers(m *Mistakes, name string, w *Work) {
-	if w.Timeout < 0 {
-		m.add("activity %q has a negative timeout: %s", name, w.Timeout)
-	}
-	if w.Concurrency < 0 {
-		m.add("activity %q has a negative concurrency: %d", name, w.Concurrency)
-	}
-	r := w.Retry
-	if r.Attempts < 0 {
-		m.add("activity %q has a negative number of attempts: %d", name, r.Attempts)
-	}
-	switch {
-	case min(r.First, r.Max) < 0:
-		m.add("activity %q waits a negative time between attempts: %s", name, min(r.First, r.Max))
-	case r.First > r.Max:
-		m.add("activity %q waits up to %s after its first failure, and never longer than %s", name, r.First, r.Max)
 	}
 }
 

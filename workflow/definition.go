@@ -117,7 +117,11 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 	w.correct = corrects[D](func() map[string]bool { return w.gone })
 	w.collectStates()
 	w.buildTree(m, d.composites)
-	w.keepFrom()
+	for _, s := range w.Steps {
+		if s.Work != nil {
+			s.Work.KeepsFrom = s.keepsFrom() || activities(w.byName[s.Name]) > 1
+		}
+	}
 	w.check(m)
 	d.check(m, w)
 	d.checkChanged(m)

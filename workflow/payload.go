@@ -110,7 +110,12 @@ func validateStruct(p any) error {
 	if broken == nil {
 		return nil
 	}
-	return validationError(reflect.TypeOf(p), broken)
+	payload := reflect.TypeOf(p)
+	var fields []FieldError
+	for _, f := range broken[:min(len(broken), maxFieldErrors)] {
+		fields = append(fields, FieldError{pointerOf(f.Namespace()), ruleText(payload, f)})
+	}
+	return fieldsError(fields, len(broken))
 }
 
 // brokenRules runs the validate tags. Schema has tried every rule, so that a
@@ -134,11 +139,3 @@ func brokenRules(p any) (broken validator.ValidationErrors, err error) {
 
 // maxFieldErrors bounds an answer to a payload with a mistake in every entry.
 const maxFieldErrors = 100
-
-func validationError(payload reflect.Type, broken validator.ValidationErrors) *Error {
-	var fields []FieldError
-	for _, f := range broken[:min(len(broken), maxFieldErrors)] {
-		fields = append(fields, FieldError{pointerOf(f.Namespace()), ruleText(payload, f)})
-	}
-	return fieldsError(fields, len(broken))
-}

@@ -149,15 +149,6 @@ func (w *Workflow) TimersIn(state State) []*Timer {
 // AttributesOf computes the declared attributes from an instance's data.
 func (w *Workflow) AttributesOf(data []byte) (map[string]string, error) { return w.attrs(data) }
 
-// keepFrom says of which activities it is kept where their commands were accepted.
-func (w *Workflow) keepFrom() {
-	for _, s := range w.Steps {
-		if s.Work != nil {
-			s.Work.KeepsFrom = s.keepsFrom() || activities(w.byName[s.Name]) > 1
-		}
-	}
-}
-
 func (w *Workflow) collectStates() {
 	add := func(states []State) {
 		for _, s := range states {

@@ -125,28 +125,24 @@ func (v *events) check(r eventRow) {
 		v.ok, v.of, v.before = true, nil, v.newest
 	}
 	if v.ok {
-		v.checkOne(r)
+		switch next := len(v.of); {
+		case r.alone:
+			v.report(r, fmt.Sprintf("the outbox has an event %q at position %d, where no transition is", r.kind, r.position))
+		case r.wrong != "":
+			v.report(r, fmt.Sprintf("the %s of its event %q in the outbox is not its own", r.wrong, r.kind))
+		case r.ordinal != next:
+			v.report(r, fmt.Sprintf("its event number %d is missing from the outbox, which has number %d", next, r.ordinal))
+		case r.has != nil && *r.has != r.attributes:
+			v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not its own", r.kind))
+		case !v.keeps(r):
+			v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it,"+
+				" and it has not changed them", r.kind))
+		case r.ordinal > 0 && r.payload == nil && r.redacted:
+			v.ok = false // erased like its row; its digest cannot be verified
+		}
 	}
 	v.newest = r
 	v.of = append(v.of, transitions.Event{Type: r.kind, Payload: r.payload})
-}
-
-func (v *events) checkOne(r eventRow) {
-	switch next := len(v.of); {
-	case r.alone:
-		v.report(r, fmt.Sprintf("the outbox has an event %q at position %d, where no transition is", r.kind, r.position))
-	case r.wrong != "":
-		v.report(r, fmt.Sprintf("the %s of its event %q in the outbox is not its own", r.wrong, r.kind))
-	case r.ordinal != next:
-		v.report(r, fmt.Sprintf("its event number %d is missing from the outbox, which has number %d", next, r.ordinal))
-	case r.has != nil && *r.has != r.attributes:
-		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not its own", r.kind))
-	case !v.keeps(r):
-		v.report(r, fmt.Sprintf("the attributes of its event %q in the outbox are not those of the event before it,"+
-			" and it has not changed them", r.kind))
-	case r.ordinal > 0 && r.payload == nil && r.redacted:
-		v.ok = false // erased like its row; its digest cannot be verified
-	}
 }
 
 // keeps reports whether an event has the expected attributes: those of the transition's first event, or, if the transition does not

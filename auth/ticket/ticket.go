@@ -63,21 +63,7 @@ func (t *Ticket) Check() error {
 	if prefix := transitions.ReservedPrefix(t.Actor); prefix != "" {
 		return fmt.Errorf("the actor begins with %q, which is reserved", prefix)
 	}
-	if err := checkRoles(t.Roles); err != nil {
-		return err
-	}
-	if err := checkGrants(t.Grants); err != nil {
-		return err
-	}
-	if proof := t.proof().String(); transitions.TextProblem(proof, transitions.MaxProof) != "" {
-		return fmt.Errorf("the name of its issuer exceeds the limit of the audit log (%d bytes)", transitions.MaxProof)
-	}
-	return nil
-}
-
-func (t *Ticket) proof() auth.Proof { return auth.Proof{Kind: auth.Ticket, By: t.By} }
-
-func checkRoles(roles []string) error {
+	roles := t.Roles
 	if len(roles) > MaxRoles {
 		return fmt.Errorf("there are more than %d roles", MaxRoles)
 	}
@@ -91,8 +77,16 @@ func checkRoles(roles []string) error {
 			return errors.New("duplicate role")
 		}
 	}
+	if err := checkGrants(t.Grants); err != nil {
+		return err
+	}
+	if proof := t.proof().String(); transitions.TextProblem(proof, transitions.MaxProof) != "" {
+		return fmt.Errorf("the name of its issuer exceeds the limit of the audit log (%d bytes)", transitions.MaxProof)
+	}
 	return nil
 }
+
+func (t *Ticket) proof() auth.Proof { return auth.Proof{Kind: auth.Ticket, By: t.By} }
 
 func checkGrants(grants auth.Grants) error {
 	switch {

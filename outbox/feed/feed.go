@@ -83,7 +83,17 @@ func (f *Feed) Stop() {
 // synchronously or not at all.
 func (f *Feed) Committed(tenant string, head int64, events func() []transitions.Event) {
 	if t := f.tail(tenant); t != nil {
-		t.addCommit(head, events)
+		t.mu.Lock()
+		wanted := events != nil && t.begun && t.localCommits.bytes < localBytes
+		t.mu.Unlock()
+		if wanted {
+			if list := events(); len(list) > 0 {
+				t.mu.Lock()
+				t.localCommits.add(list)
+				t.mu.Unlock()
+			}
+		}
+		t.wake(head)
 	}
 	if f.config.Peers != nil {
 		f.config.Peers.Head(tenant, head)

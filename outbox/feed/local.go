@@ -51,21 +51,6 @@ func (h *localCommits) takeNext(last int64) (events []transitions.Event, later b
 	return events, len(h.pieces) > 0
 }
 
-// addCommit adds a commit of this node up to head. events returns its events.
-func (t *tail) addCommit(head int64, events func() []transitions.Event) {
-	t.mu.Lock()
-	wanted := events != nil && t.begun && t.localCommits.bytes < localBytes
-	t.mu.Unlock()
-	if wanted {
-		if list := events(); len(list) > 0 {
-			t.mu.Lock()
-			t.localCommits.add(list)
-			t.mu.Unlock()
-		}
-	}
-	t.wake(head)
-}
-
 // takeLocal adds local commits to the ring and reports whether there were any. At a gap it waits
 // briefly for another committer of this node; otherwise another node has committed the missing
 // events, which must be read.

@@ -137,24 +137,19 @@ func (t *tail) grow(events []transitions.Logged) {
 	t.last = events[len(events)-1].Position
 	t.head = max(t.head, t.last)
 	if t.last-t.first > 2*ringSize || t.bytes > 2*ringBytes {
-		t.trim()
+		// Drop the older part of the ring. It makes a copy, because followers may be reading the old ring.
+		keep := t.after(t.last - ringSize)
+		for size := sizeOf(t.ring[keep:]); size > ringBytes && keep < len(t.ring); keep++ {
+			size -= len(t.ring[keep].CloudEvent) + len(t.ring[keep].Payload)
+		}
+		if keep > 0 {
+			t.first = t.ring[keep-1].Position
+		}
+		keep = t.after(t.first) // keep transitions whole
+		t.ring = append(make([]transitions.Logged, 0, len(t.ring)), t.ring[keep:]...)
+		t.bytes = sizeOf(t.ring)
 	}
 	t.notify()
-}
-
-// trim drops the older part of the ring. It makes a copy, because followers may be reading the old
-// ring.
-func (t *tail) trim() {
-	keep := t.after(t.last - ringSize)
-	for size := sizeOf(t.ring[keep:]); size > ringBytes && keep < len(t.ring); keep++ {
-		size -= len(t.ring[keep].CloudEvent) + len(t.ring[keep].Payload)
-	}
-	if keep > 0 {
-		t.first = t.ring[keep-1].Position
-	}
-	keep = t.after(t.first) // keep transitions whole
-	t.ring = append(make([]transitions.Logged, 0, len(t.ring)), t.ring[keep:]...)
-	t.bytes = sizeOf(t.ring)
 }
 
 func sizeOf(events []transitions.Logged) (size int) {

@@ -56,7 +56,9 @@ func (f *flow) receiverFailed(c *call, it *item, failure *sink.Failure) bool {
 	k := &f.circuit
 	switch {
 	case failure.Kind.Whole():
-		return !f.eventFailed(c, it, failure)
+		// It failed like this before, and again while other events were accepted.
+		before := it.attempts > 0 && it.kind.Whole() && !it.unattributed
+		return !before && !c.probe && f.calls.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
 	case failure.Kind == sink.Permanent || f.calls.accepted > c.accepted:
 		return false
 	case !k.open && k.firstFailing == (instanceKey{}):
@@ -64,13 +66,6 @@ func (f *flow) receiverFailed(c *call, it *item, failure *sink.Failure) bool {
 		f.noteFailedGroup(it)
 	}
 	return k.open || k.firstFailing != it.queue.instanceKey
-}
-
-// eventFailed reports whether a failure that the sink attributes to the receiver is counted against
-// the event: it failed like this before, and again while other events were accepted.
-func (f *flow) eventFailed(c *call, it *item, failure *sink.Failure) bool {
-	before := it.attempts > 0 && it.kind.Whole() && !it.unattributed
-	return before && !c.probe && f.calls.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
 }
 
 func (f *flow) noteFailedGroup(it *item) {

@@ -57,7 +57,7 @@ func pictureOf(w *workflow.Workflow) *picture {
 			from = []workflow.State{""}
 		}
 		for _, f := range from {
-			timers := timersOf(w, s, f)
+			timers := slices.DeleteFunc(w.TimersIn(f), func(t *workflow.Timer) bool { return t.Do != s.Name })
 			if s.Work != nil {
 				p.add(f, s.Work.Via, line{step: s, timers: timers})
 				continue
@@ -159,5 +159,3 @@ func (p *picture) description() string {
 	}
 	return strings.Join(said, "; ") + "."
 }
-
-func isIn(current workflow.State) string { return fmt.Sprintf("the instance is in %s", current) }

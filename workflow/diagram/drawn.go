@@ -54,7 +54,7 @@ func (d *Drawn) SVG(current workflow.State) ([]byte, error) {
 		switch {
 		case m.state == "": // before the full stop
 			out = append(out, d.text[from:m.at-1]...)
-			out = fmt.Appendf(out, "; %s.", escape(isIn(current)))
+			out = fmt.Appendf(out, "; %s.", escape("the instance is in "+string(current)))
 		case current.Has(m.state):
 			out = append(append(out, d.text[from:m.at]...), m.marked...)
 		default:

@@ -2,7 +2,6 @@ package diagram
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -25,11 +24,6 @@ const (
 	done   end = "done"
 	failed end = "failed"
 )
-
-// timersOf are the timers that do the step in the state.
-func timersOf(w *workflow.Workflow, s *workflow.Step, in workflow.State) []*workflow.Timer {
-	return slices.DeleteFunc(w.TimersIn(in), func(t *workflow.Timer) bool { return t.Do != s.Name })
-}
 
 // caption names the transition. It has no colon: versions of Mermaid end a label
 // there.

@@ -62,7 +62,19 @@ func Check(ctx context.Context, c Config, report *Report) error {
 	k := checker{Config: c.withDefaults(), found: &Durable{}, trace: sha256.New()}
 	k.Schema = cmp.Or(k.Schema, schema.Default)
 	report.Durable = k.found
-	digest, err := k.pages(checkPage, func(page []fold.Case) error { return k.turn(ctx, page) })
+	digest, err := k.pages(checkPage, func(page []fold.Case) error {
+		if err := k.cases(ctx, page); err != nil {
+			return err
+		}
+		if err := k.commands(ctx, page); err != nil {
+			return err
+		}
+		for _, want := range page {
+			k.compared += int64(len(want.Outcomes))
+		}
+		k.Progress(k.compared)
+		return nil
+	})
 	if err == nil {
 		if k.found.Digest = hex.EncodeToString(k.trace.Sum(nil)); k.found.Digest != digest {
 			k.found.differ("the durable trace has the digest %s; the fold's has %s", k.found.Digest, digest)
@@ -84,21 +96,6 @@ type checker struct {
 	accepted int64 // by the fold
 	trace    hash.Hash
 	line     []byte
-}
-
-// turn compares a page.
-func (c *checker) turn(ctx context.Context, page []fold.Case) error {
-	if err := c.cases(ctx, page); err != nil {
-		return err
-	}
-	if err := c.commands(ctx, page); err != nil {
-		return err
-	}
-	for _, want := range page {
-		c.compared += int64(len(want.Outcomes))
-	}
-	c.Progress(c.compared)
-	return nil
 }
 
 func (c *checker) id(caseID string) uuid.UUID {

@@ -118,7 +118,12 @@ func (s *Set) order(versions map[string]int) map[string][]*workflow.Workflow {
 	byName := maps.Clone(s.byName)
 	for name, most := range versions {
 		if list := byName[name]; list != nil {
-			byName[name] = firstUpTo(list, most)
+			// Move the newest version up to most, otherwise the oldest, to the front.
+			i := slices.IndexFunc(list, func(w *workflow.Workflow) bool { return w.Version <= most })
+			if i < 0 {
+				i = len(list) - 1
+			}
+			byName[name] = append([]*workflow.Workflow{list[i]}, slices.Delete(slices.Clone(list), i, i+1)...)
 		}
 	}
 	return byName
@@ -132,15 +137,6 @@ func (s *Set) Behind(name string, elsewhere map[string]int) bool {
 		}
 	}
 	return false
-}
-
-// firstUpTo moves the newest version up to most, otherwise the oldest, to the front.
-func firstUpTo(list []*workflow.Workflow, most int) []*workflow.Workflow {
-	i := slices.IndexFunc(list, func(w *workflow.Workflow) bool { return w.Version <= most })
-	if i < 0 {
-		i = len(list) - 1
-	}
-	return append([]*workflow.Workflow{list[i]}, slices.Delete(slices.Clone(list), i, i+1)...)
 }
 
 // Find returns a version of a workflow, the default version for 0, or nil.

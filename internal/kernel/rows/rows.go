@@ -125,7 +125,17 @@ func (s *Set) Params(f Form) [][]byte {
 		switch {
 		case i == 0 && f != ManyTenants:
 		case f != Single:
-			c.writeHeader(s.types[i].oid, s.n)
+			oid := s.types[i].oid
+			nulls := uint32(0)
+			if c.nulls {
+				nulls = 1
+			}
+			h := c.buf[:0]
+			h = binary.BigEndian.AppendUint32(h, 1) // dimensions
+			h = binary.BigEndian.AppendUint32(h, nulls)
+			h = binary.BigEndian.AppendUint32(h, oid)
+			h = binary.BigEndian.AppendUint32(h, uint32(s.n))
+			binary.BigEndian.AppendUint32(h, 1) // lower bound
 			out = append(out, c.buf)
 		case int32(binary.BigEndian.Uint32(c.buf[headerSize:])) >= 0:
 			out = append(out, c.buf[headerSize+4:])
@@ -134,19 +144,6 @@ func (s *Set) Params(f Form) [][]byte {
 		}
 	}
 	return out
-}
-
-func (c *column) writeHeader(oid uint32, n int) {
-	nulls := uint32(0)
-	if c.nulls {
-		nulls = 1
-	}
-	h := c.buf[:0]
-	h = binary.BigEndian.AppendUint32(h, 1) // dimensions
-	h = binary.BigEndian.AppendUint32(h, nulls)
-	h = binary.BigEndian.AppendUint32(h, oid)
-	h = binary.BigEndian.AppendUint32(h, uint32(n))
-	binary.BigEndian.AppendUint32(h, 1) // lower bound
 }
 
 // advance returns the column for the next value and steps on.

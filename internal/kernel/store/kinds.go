@@ -95,20 +95,16 @@ func (s *query) ofKind(f *inspect.CountFilter) {
 		s.add(" AND definition = %s", f.Definition)
 	}
 	if len(f.States) > 0 {
+		states := make([]string, len(f.States))
+		for i, state := range f.States {
+			states[i] = string(state)
+		}
 		s.add(` AND (state = ANY(%s::text[]) OR strpos(state, '(') > 0 AND`+
-			` string_to_array(translate(split_part(state, ';', 1), '()', ',,'), ',') && %s::text[])`, texts(f.States), texts(f.States))
+			` string_to_array(translate(split_part(state, ';', 1), '()', ',,'), ',') && %s::text[])`, states, states)
 	}
 	if f.Open != nil {
 		s.add(" AND open = %s", *f.Open)
 	}
-}
-
-func texts(states []workflow.State) []string {
-	list := make([]string, len(states))
-	for i, s := range states {
-		list[i] = string(s)
-	}
-	return list
 }
 
 // Leases counts the commands in flight that each node has leased, of a tenant, or of all tenants for "". It reads at most as many as are

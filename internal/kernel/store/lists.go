@@ -198,7 +198,16 @@ func selected(s *query, f *inspect.Filter, attributes string) {
 		s.add(" AND attributes @> %s::jsonb", attributes)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Ranges)) {
-		inRange(s, name, f.Ranges[name])
+		r := f.Ranges[name]
+		if r.From != "" {
+			s.add(` AND (attributes ->> %s::text) COLLATE "C" >= %s::text`, name, r.From)
+		}
+		if r.Before != "" {
+			s.add(` AND (attributes ->> %s::text) COLLATE "C" < %s::text`, name, r.Before)
+		}
+		if r.Prefix != "" {
+			s.add(" AND starts_with(attributes ->> %s::text, %s::text)", name, r.Prefix)
+		}
 	}
 	s.WriteString(")")
 }
@@ -212,18 +221,6 @@ func created(s *query, f *inspect.Filter) {
 	}
 	if !f.CreatedBefore.IsZero() {
 		s.add(" AND created_at < %s", f.CreatedBefore)
-	}
-}
-
-func inRange(s *query, name string, r inspect.Range) {
-	if r.From != "" {
-		s.add(` AND (attributes ->> %s::text) COLLATE "C" >= %s::text`, name, r.From)
-	}
-	if r.Before != "" {
-		s.add(` AND (attributes ->> %s::text) COLLATE "C" < %s::text`, name, r.Before)
-	}
-	if r.Prefix != "" {
-		s.add(" AND starts_with(attributes ->> %s::text, %s::text)", name, r.Prefix)
 	}
 }
 

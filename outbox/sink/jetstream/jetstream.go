@@ -101,7 +101,29 @@ func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink
 	}
 	b := sink.NewBatch(events)
 	for _, wave := range sink.Waves(events) {
-		s.publish(ctx, b, events, wave)
+		// The events of a wave belong to different instances.
+		var flights []flight // unacknowledged, oldest first
+		for _, i := range wave {
+			if len(flights) == s.config.InFlight {
+				s.await(ctx, b, flights[0])
+				flights = flights[1:]
+			}
+			if ctx.Err() != nil {
+				b.Stop()
+			}
+			if b.Skip(i) {
+				continue
+			}
+			ack, err := s.js.PublishMsgAsync(s.message(&events[i]), jetstream.WithRetryAttempts(0))
+			if err != nil {
+				b.Record(i, failure(err))
+				continue
+			}
+			flights = append(flights, flight{i, ack})
+		}
+		for _, f := range flights {
+			s.await(ctx, b, f)
+		}
 	}
 	return b.Failures()
 }
@@ -109,32 +131,6 @@ func (s *Sink) Deliver(ctx context.Context, events []transitions.Logged) []*sink
 type flight struct {
 	event int
 	ack   jetstream.PubAckFuture
-}
-
-// publish publishes events of different instances and waits for their results.
-func (s *Sink) publish(ctx context.Context, b *sink.Batch, events []transitions.Logged, wave []int) {
-	var flights []flight // unacknowledged, oldest first
-	for _, i := range wave {
-		if len(flights) == s.config.InFlight {
-			s.await(ctx, b, flights[0])
-			flights = flights[1:]
-		}
-		if ctx.Err() != nil {
-			b.Stop()
-		}
-		if b.Skip(i) {
-			continue
-		}
-		ack, err := s.js.PublishMsgAsync(s.message(&events[i]), jetstream.WithRetryAttempts(0))
-		if err != nil {
-			b.Record(i, failure(err))
-			continue
-		}
-		flights = append(flights, flight{i, ack})
-	}
-	for _, f := range flights {
-		s.await(ctx, b, f)
-	}
 }
 
 func (s *Sink) await(ctx context.Context, b *sink.Batch, f flight) {

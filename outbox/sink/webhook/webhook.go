@@ -87,7 +87,15 @@ func (s *Sink) post(ctx context.Context, e *transitions.Logged) *sink.Failure {
 	// Use the transport without a client, because it does not follow redirections.
 	response, err := s.transport.RoundTrip(request)
 	if err != nil {
-		return s.unanswered(ctx, err, connected.Load())
+		switch {
+		case ctx.Err() != nil:
+			return sink.CutOff(ctx)
+		case !connected.Load():
+			return sink.Fail(sink.Unavailable, err, "cannot reach %s: %v", s.url.Host, err)
+		case errors.Is(err, context.DeadlineExceeded):
+			return sink.Fail(sink.Temporary, err, "%s did not respond within %v", s.url.Host, s.config.Timeout)
+		}
+		return sink.Fail(sink.Temporary, err, "%s did not respond: %v", s.url.Host, err)
 	}
 	defer response.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
@@ -104,18 +112,6 @@ func (s *Sink) post(ctx context.Context, e *transitions.Logged) *sink.Failure {
 	f := sink.Fail(kind, err, "%s responded %s", s.url.Host, said)
 	f.RetryAfter = retryAfter(response.Header.Get("Retry-After"), s.config.Now())
 	return f
-}
-
-func (s *Sink) unanswered(ctx context.Context, err error, connected bool) *sink.Failure {
-	switch {
-	case ctx.Err() != nil:
-		return sink.CutOff(ctx)
-	case !connected:
-		return sink.Fail(sink.Unavailable, err, "cannot reach %s: %v", s.url.Host, err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return sink.Fail(sink.Temporary, err, "%s did not respond within %v", s.url.Host, s.config.Timeout)
-	}
-	return sink.Fail(sink.Temporary, err, "%s did not respond: %v", s.url.Host, err)
 }
 
 // Check implements [sink.Checker]. It connects to the endpoint without sending a request.
