@@ -8,30 +8,22 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/transitions"
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Querier is a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	Exec(ctx context.Context, sql string, args ...any) (pgconn.CommandTag, error)
-	Begin(ctx context.Context) (pgx.Tx, error)
-}
-
 // Table is the list of dead messages of one schema. Its methods return *workflow.Error: NotFound
 // for a message that is not on the list, InvalidRequest, Unavailable, TimedOut.
 type Table struct {
-	q  Querier
+	q  store.Querier
 	in func(sql string) string
 }
 
 // NewTable returns a table. in inserts the schema's name into a statement.
-func NewTable(q Querier, in func(sql string) string) *Table { return &Table{q, in} }
+func NewTable(q store.Querier, in func(sql string) string) *Table { return &Table{q, in} }
 
 // plannedNow replans a statement each time: a plan cached for an empty table would scan it when it
 // is full.

@@ -16,6 +16,7 @@ import (
 
 	"github.com/pawlhq/pawl/inbox"
 	"github.com/pawlhq/pawl/inspect"
+	"github.com/pawlhq/pawl/internal/kernel/store"
 	"github.com/pawlhq/pawl/internal/testkit/pgtest"
 	"github.com/pawlhq/pawl/internal/testkit/tables"
 	"github.com/pawlhq/pawl/schema"
@@ -25,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { tables.Main(m) }
 
-func table(pool inbox.Querier) *inbox.Table {
+func table(pool store.Querier) *inbox.Table {
 	return inbox.NewTable(pool, schema.For(schema.Default))
 }
 

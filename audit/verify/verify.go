@@ -16,19 +16,14 @@ import (
 	"github.com/pawlhq/pawl/internal/kernel/store"
 )
 
-// Querier is the part of a pool, a connection or a transaction that a Verifier needs.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // Verifier verifies the audit of one schema.
 type Verifier struct {
-	q  Querier
+	q  store.Querier
 	in func(sql string) string
 }
 
 // New returns a verifier that uses q. in inserts the schema's name into a statement.
-func New(q Querier, in func(sql string) string) *Verifier {
+func New(q store.Querier, in func(sql string) string) *Verifier {
 	return &Verifier{q, in}
 }
 

@@ -9,22 +9,18 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 
+	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Querier is a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-}
-
 // Table reads the audit table of one schema.
 type Table struct {
-	q  Querier
+	q  rows.Querier
 	in func(sql string) string
 }
 
 // New returns a Table that reads with q. in inserts the schema's name into a statement.
-func New(q Querier, in func(sql string) string) *Table { return &Table{q, in} }
+func New(q rows.Querier, in func(sql string) string) *Table { return &Table{q, in} }
 
 // Position joins the position of the audit row a of a command c by a probe of the primary key. The tenant is an SQL expression.
 func Position(tenant string) string {

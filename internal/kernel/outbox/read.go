@@ -8,26 +8,20 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/pawlhq/pawl/internal/kernel/audit"
+	"github.com/pawlhq/pawl/internal/kernel/rows"
 	"github.com/pawlhq/pawl/transitions"
 )
 
-// Querier is a pool, a connection or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-	SendBatch(ctx context.Context, b *pgx.Batch) pgx.BatchResults
-}
-
 // Table reads the log of one schema.
 type Table struct {
-	q      Querier
+	q      rows.Querier
 	in     func(sql string) string
 	source string
 }
 
 // New returns a Table that reads with q. in inserts the schema's name into a statement. source is that of the events, see
 // [transitions.Event].
-func New(q Querier, in func(sql string) string, source string) *Table {
+func New(q rows.Querier, in func(sql string) string, source string) *Table {
 	return &Table{q, in, source}
 }
 

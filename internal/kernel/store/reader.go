@@ -15,11 +15,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// Querier is a pool or a transaction.
-type Querier interface {
-	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
-	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
-}
+// Querier is a pool, a connection or a transaction.
+type Querier = rows.Querier
 
 // Reader reads instances and commands of one schema. Its methods return *workflow.Error.
 type Reader struct {
