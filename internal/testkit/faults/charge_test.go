@@ -3,7 +3,6 @@ package faults
 import (
 	"bytes"
 	"fmt"
-	"io"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
@@ -56,85 +56,65 @@ func (s *shop) engine(change ...func(*engine.Config)) *engine.Engine {
 
 // place and pay are the commands of the n-th order.
 func place(n int) transitions.Command {
-	return transitions.Command{Key: "place", Workflow: "order", Transition: "place",
-		Payload: fmt.Appendf(nil, `{"customer":"c","cart":"k-%d","total":%d,"currency":"EUR"}`, n,
-			1000+n), Options: transitions.Options{Scope: fmt.Sprintf("order %d", n)}}
+	return transitions.Command{Key: fmt.Sprint("place ", n), Workflow: "order", Transition: "place",
+		Payload: fmt.Appendf(nil, `{"customer":"c","cart":"k-%d","total":%d,"currency":"EUR"}`, n, 1000+n)}
 }
 
 func pay(n int) transitions.Command {
-	return transitions.Command{Key: "pay", Workflow: "order", Transition: "pay",
-		BusinessKey: fmt.Sprintf("c:k-%d", n), Payload: []byte(`{"method":"card"}`), Options: transitions.Options{Scope: fmt.Sprintf("order %d",
-			n)}}
+	return transitions.Command{Key: "pay", Workflow: "order", Transition: "pay", BusinessKey: fmt.Sprintf("c:k-%d", n),
+		Payload: []byte(`{"method":"card"}`)}
 }
 
-// effect is the key with which the provider knows the payment of the n-th order.
-func effect(n int) string {
-	return transitions.EffectKey(transitions.Ref{Tenant: "default", Scope: fmt.Sprintf("order %d", n), Key: "pay"})
+// payment identifies the payment of the n-th order.
+func payment(n int) transitions.Ref {
+	return transitions.Ref{Tenant: "default", Scope: transitions.DefaultScope("order", "pay", instanceOf(n)), Key: "pay"}
 }
+
+// effect is the idempotency key of the n-th payment at the provider.
+func effect(n int) string { return transitions.EffectKey(payment(n)) }
 
 func instanceOf(n int) uuid.UUID {
 	return transitions.InstanceID("default", "order", fmt.Sprintf("c:k-%d", n))
 }
 
-// order places the n-th order at a node and has it paid, and returns when the
-// payment is accepted.
+// order places the n-th order at a node and starts its payment.
 func (s *shop) order(n int, at *node) {
 	s.t.Helper()
-	for _, c := range []transitions.Command{place(n), pay(n)} {
-		path := "/v1/workflows/order/place"
-		if c.BusinessKey != "" {
-			path = "/v1/workflows/order/keys/" + c.BusinessKey + "/" + c.Transition
-		}
-		r, err := http.NewRequestWithContext(bounded(s.t), http.MethodPost, "http://"+at.address+path, bytes.NewReader(c.Payload))
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for name, value := range map[string]string{"Content-Type": "application/json", "Idempotency-Key": c.Key, "Idempotency-Scope": c.Scope} {
-			r.Header.Set(name, value)
-		}
+	post := func(path string, c transitions.Command, want int) {
+		url := "http://" + at.address + "/v1/workflows/order/" + path
+		r, err := http.NewRequestWithContext(bounded(s.t), http.MethodPost, url, bytes.NewReader(c.Payload))
+		require.NoError(s.t, err)
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Idempotency-Key", c.Key)
 		answer, err := http.DefaultClient.Do(r)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		body, err := io.ReadAll(answer.Body)
-		_ = answer.Body.Close() // read to its end
-		if err != nil || answer.StatusCode != http.StatusCreated && answer.StatusCode != http.StatusAccepted {
-			s.t.Fatalf("order %d, %s: %s %s, %v", n, c.Transition, answer.Status, body, err)
-		}
+		require.NoError(s.t, err)
+		assert.NoError(s.t, answer.Body.Close())
+		require.Equalf(s.t, want, answer.StatusCode, "order %d: %s", n, c.Transition)
 	}
+	post("place", place(n), http.StatusCreated)
+	post("keys/"+pay(n).BusinessKey+"/pay", pay(n), http.StatusAccepted)
 }
 
-// wantPaidOnce checks the n-th order, its history and the provider's books.
+// wantPaidOnce checks the n-th order, its history and the provider's ledger.
 func (s *shop) wantPaidOnce(e *engine.Engine, n int) {
 	s.t.Helper()
 	inst, err := e.Read().Instance(bounded(s.t), "", instanceOf(n))
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
+	require.NoError(s.t, err)
 	history, err := e.Read().History(bounded(s.t), "", inst.ID, 0, 100)
-	if err != nil {
-		s.t.Error(err)
-		return
-	}
-	var endings []string
+	require.NoError(s.t, err)
+	completions := 0
 	for _, h := range history {
 		if h.Transition == "pay" || h.Transition == "pay.failed" {
-			endings = append(endings, h.Transition)
+			completions++
 		}
 	}
-	books := s.bank.Ledger()[effect(n)]
-	switch inst.State {
-	case order.Paid:
-		if books.Charges != 1 || books.Refunds != 0 || len(endings) != 1 {
-			s.t.Errorf("order %d is paid: endings %v, %+v", n, endings, books)
-		}
-	case order.PaymentFailed:
-		if books.Charges != books.Refunds || len(endings) != 1 {
-			s.t.Errorf("order %d could not be paid: endings %v, %+v", n, endings, books)
-		}
-	default:
-		s.t.Errorf("order %d is %s: %+v", n, inst.State, books)
+	assert.Equalf(s.t, 1, completions, "order %d", n)
+	account := s.bank.Ledger()[effect(n)]
+	if inst.State == order.Paid {
+		assert.Equalf(s.t, [2]int{1, 0}, [2]int{account.Charges, account.Refunds}, "order %d", n)
+	} else {
+		assert.Equalf(s.t, order.PaymentFailed, inst.State, "order %d", n)
+		assert.Equalf(s.t, account.Charges, account.Refunds, "order %d", n)
 	}
 }
 
@@ -148,7 +128,7 @@ func TestNodesKilledDuringChargeChargeOnce(t *testing.T) {
 	if os.Getenv("PAWL_FULL") != "" {
 		kills = 200
 	}
-	watcher := s.engine(func(c *engine.Config) { c.InFlight.Workers = -1 }) // it only looks
+	watcher := s.engine(func(c *engine.Config) { c.InFlight.Workers = -1 }) // it only reads
 	nodes := []*node{s.node(), s.node()}
 	arrived := make(chan string)
 	var mu sync.Mutex
@@ -193,14 +173,11 @@ func TestNodesKilledDuringChargeChargeOnce(t *testing.T) {
 			close(gate)
 		}
 		for _, i := range batch {
-			if _, err := watcher.Await(bounded(t), transitions.Ref{Scope: pay(i).Scope, Key: "pay"}); err != nil {
-				t.Fatalf("order %d after kill %d: %v", i, kill, err)
-			}
+			_, err := watcher.Await(bounded(t), payment(i))
+			require.NoErrorf(t, err, "order %d after kill %d", i, kill)
 		}
 		slowest = max(slowest, time.Since(dead))
-		var err error
-		nodes[victim], err = launch(t, s.pool, nodeProvider+"="+s.url)
-		require.NoError(t, err)
+		nodes[victim] = s.node()
 	}
 	t.Logf("%d kills, %d orders; the slowest was taken over and paid %s after the kill, with a lease of %s", kills, n, slowest, shortLease)
 	for i := range n {

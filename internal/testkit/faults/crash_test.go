@@ -30,8 +30,8 @@ func TestReplayedCommandSurvivesCrash(t *testing.T) {
 	replayed := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
 	crash(t, pool)
 	again := must(t, e, onCounter("x", "add", "1", `{"by":1}`))
-	assert.Truef(t, replayed.Replayed && again.Replayed && string(again.Body) == string(replayed.Body),
-		"before the crash %v %s\nafter it         %v %s", replayed.Replayed, replayed.Body, again.Replayed, again.Body)
+	assert.True(t, replayed.Replayed)
+	assert.Equal(t, replayed, again)
 	wantSound(t, e, pool)
 }
 

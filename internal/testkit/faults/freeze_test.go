@@ -17,7 +17,7 @@ import (
 
 // A node is stopped with SIGSTOP under load, and keeps its connections. The other nodes continue, because no node holds the lock of the log
 // while it waits for its client. When the node continues it answers its callers.
-func TestFrozenNodeDoesNotHoldUpTheOthers(t *testing.T) {
+func TestFrozenNode_OthersContinue(t *testing.T) {
 	t.Parallel()
 	pool := database(t)
 	freezes := startNode(t, pool)

@@ -21,11 +21,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// holdFor is the minimum time that locks are held.
-const holdFor = time.Second
-
-// hold begins a transaction on a connection of its own, as an operator with psql
-// would, and runs the statement in it. The release rolls back.
+// hold executes a statement in a transaction of another session. release rolls it back.
 func hold(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (release func()) {
 	t.Helper()
 	conn, err := pgx.ConnectConfig(bounded(t), pool.Config().ConnConfig.Copy())
@@ -33,14 +29,13 @@ func hold(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) (release fu
 	release = sync.OnceFunc(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		_, err := conn.Exec(ctx, "ROLLBACK") // who only closes is let go some time later
-		err = errors.Join(err, conn.Close(ctx))
-		assert.NoError(t, err, "let go")
+		_, err := conn.Exec(ctx, "ROLLBACK") // closing alone releases the locks some time later
+		assert.NoError(t, errors.Join(err, conn.Close(ctx)))
 	})
 	t.Cleanup(release)
-	_, err = conn.Exec(bounded(t), "BEGIN")
+	tx, err := conn.Begin(bounded(t))
 	require.NoError(t, err)
-	_, err = conn.Exec(bounded(t), sql, args...)
+	_, err = tx.Exec(bounded(t), sql, args...)
 	require.NoError(t, err)
 	return release
 }
@@ -52,16 +47,22 @@ const (
 		VALUES ('default', $1, $2, sha256('somebody'), 'succeeded', 'counter', 'add', $3, 'psql', 200, '{}', now(), now())`
 )
 
-// Another session holds an instance and a key. The commands that need them wait, all others continue, and the waiting commands then execute
-// in their order.
+// Another session holds many instances and a key. The commands that need them wait, all others continue, also those with SQL of their own,
+// and the waiting commands then execute in their order.
 func TestHeldRows_OtherCommandsContinue(t *testing.T) {
 	t.Parallel()
+	const many = 100
 	pool := database(t)
+	_, err := pool.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = 4 * patience })
-	x := must(t, e, opening("x")).Instance
+	held := []string{must(t, e, opening("x")).Instance.String()}
+	for i := range many {
+		held = append(held, must(t, e, opening(fmt.Sprint(i))).Instance.String())
+	}
 	y := must(t, e, opening("y")).Instance
 	z := transitions.InstanceID("default", "counter", "z")
-	releaseInstance := hold(t, pool, holdInstance, x)
+	releaseInstances := hold(t, pool, `SELECT 1 FROM pawl.instance WHERE id = ANY($1) FOR UPDATE`, held)
 	releaseKey := hold(t, pool, holdKey, "counter:"+y.String(), "held", y)
 	releaseNew := hold(t, pool, `INSERT INTO pawl.instance (tenant, id, workflow, definition, business_key, state, version, data, open, chain,
 			created_at, updated_at)
@@ -73,17 +74,27 @@ func TestHeldRows_OtherCommandsContinue(t *testing.T) {
 	for i := range 3 {
 		waiting = append(waiting, submit(ctx, e, onCounter("x", "add", fmt.Sprint(i), `{"by":1}`)))
 	}
+	for i := range many {
+		waiting = append(waiting, submit(ctx, e, onCounter(fmt.Sprint(i), "add", "1", `{"by":1}`)))
+	}
 	waiting = append(waiting, submit(ctx, e, onCounter("x", "announce", "event", `{"by":1}`)),
 		submit(ctx, e, onCounter("y", "add", "held", `{"by":1}`)), submit(ctx, e, opening("z")))
-	// A key that is not committed is waited for in the database; an instance is
-	// tried again and again.
+	// Commands wait for an uncommitted key in the database; a locked instance is tried repeatedly.
 	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.command")
 	pgtest.WaitBlocked(t, pool, "INSERT INTO pawl.instance")
 	await.Eventually(t, "all wait aside", func() bool { return aside() >= len(waiting) })
 
-	keepBusy(t, ctx, e, holdFor, 1000)
-	wantNoAnswer(t, waiting)
-	releaseInstance()
+	keepBusy(t, ctx, e, time.Second, 1000)
+	must(t, e, opening("free"))
+	must(t, e, onCounter("free", "write", "1", `{"what":"free"}`))
+	for i, w := range waiting {
+		select {
+		case a := <-w:
+			assert.Failf(t, "result while the lock is held", "command %d: %+v", i, a)
+		default:
+		}
+	}
+	releaseInstances()
 	releaseKey()
 	releaseNew()
 	wantDone(t, waiting)
@@ -94,26 +105,13 @@ func TestHeldRows_OtherCommandsContinue(t *testing.T) {
 	wantSound(t, e, pool)
 }
 
-// wentAside counts the commands that go to the retry lane from now on.
+// wentAside returns a count of the commands that go to the retry lane from now on.
 func wentAside(e *engine.Engine) func() int {
 	before := e.Admin().Stats().Aside
 	return func() int { return int(e.Admin().Stats().Aside - before) }
 }
 
-// wantNoAnswer fails the test when one of them is answered, whose locks are held.
-func wantNoAnswer(t testing.TB, waiting []<-chan answered) {
-	t.Helper()
-	for i, w := range waiting {
-		select {
-		case a := <-w:
-			t.Errorf("the waiting command %d was answered %d, %v while its lock was held", i, a.receipt.Status, a.err)
-		default:
-		}
-	}
-}
-
-// keepBusy submits commands from several callers, singly and together, for a while
-// and until so many are done.
+// keepBusy submits commands from several callers, singly and together, for a duration and at least until so many have succeeded.
 func keepBusy(t testing.TB, ctx context.Context, e *engine.Engine, d time.Duration, least int64) {
 	t.Helper()
 	var done atomic.Int64
@@ -130,7 +128,7 @@ func keepBusy(t testing.TB, ctx context.Context, e *engine.Engine, d time.Durati
 				}
 				for _, r := range e.SubmitMany(ctx, cs) {
 					if r.Err != nil {
-						t.Errorf("a command that nobody holds up: %v", r.Err)
+						t.Errorf("a command that needs no held lock: %v", r.Err)
 						return
 					}
 					done.Add(1)
@@ -160,40 +158,10 @@ func TestLockWaitIsBounded(t *testing.T) {
 	releaseInstance()
 	releaseKey()
 	for i, r := range e.SubmitMany(ctx, cs) {
-		assert.Truef(t, r.Err == nil && !r.Receipt.Replayed && r.Receipt.Version == 2,
-			"tried again, %d was answered %+v, %v", i, r.Receipt, r.Err)
+		assert.NoErrorf(t, r.Err, "retry %d", i)
+		assert.Falsef(t, r.Receipt.Replayed, "retry %d", i)
+		assert.Equalf(t, int64(2), r.Receipt.Version, "retry %d", i)
 	}
-	wantSound(t, e, pool)
-}
-
-// Many instances are held at once. Commands with SQL of their own, which wait in
-// the same place, still get their turn.
-func TestHeldInstances_InTx(t *testing.T) {
-	t.Parallel()
-	const held = 100
-	pool := database(t)
-	_, err := pool.Exec(t.Context(), ledgerTable)
-	require.NoError(t, err)
-	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = 4 * patience })
-	must(t, e, opening("free"))
-	var ids []string
-	for i := range held {
-		ids = append(ids, must(t, e, opening(fmt.Sprint(i))).Instance.String())
-	}
-	release := hold(t, pool, `SELECT 1 FROM pawl.instance WHERE id = ANY($1) FOR UPDATE`, ids)
-	ctx := underLoad(t)
-	aside := wentAside(e)
-	var waiting []<-chan answered
-	for i := range held {
-		waiting = append(waiting, submit(ctx, e, onCounter(fmt.Sprint(i), "add", "1", `{"by":1}`)))
-	}
-	await.Eventually(t, "all wait aside", func() bool { return aside() >= held })
-	for n := range 5 {
-		must(t, e, onCounter("free", "write", fmt.Sprint(n), fmt.Sprintf(`{"what":"%d"}`, n)))
-	}
-	wantNoAnswer(t, waiting)
-	release()
-	wantDone(t, waiting)
 	wantSound(t, e, pool)
 }
 

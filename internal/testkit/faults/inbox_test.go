@@ -155,8 +155,10 @@ func TestInbox_DuplicatesOnTwoNodes(t *testing.T) {
 	const right = `SELECT count(*) FROM pawl.instance WHERE (data->>'n')::int = $1 AND version = $2`
 	assert.Equal(t, int64(depositors), number(t, pool, right, each*(each-1)/2, 1+each), "accounts of are right")
 	dead, _, err := first.Admin().DeadMessages(bounded(t), inspect.DeadMessageFilter{})
-	assert.Truef(t, err == nil && len(dead) == 1 && dead[0].ID == "d-0-0" && dead[0].Code == workflow.MessageReused,
-		"dead messages: %+v, %v", dead, err)
+	require.NoError(t, err)
+	require.Len(t, dead, 1)
+	assert.Equal(t, "d-0-0", dead[0].ID)
+	assert.Equal(t, workflow.MessageReused, dead[0].Code)
 	wantSound(t, first, pool)
 	t.Logf("%d deliveries here and %d elsewhere; %d messages were not acknowledged when the node was killed",
 		here.n.Load(), elsewhere(), killed)

@@ -2,6 +2,7 @@ package faults
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -32,7 +33,7 @@ func TestMain(m *testing.M) {
 	tables.Main(m)
 }
 
-// patience bounds what should take no time at all.
+// patience bounds short operations.
 const patience = 60 * time.Second
 
 // database returns a pool on a new database with Pawl's tables.
@@ -52,8 +53,7 @@ func poolOf(t testing.TB, pool *pgxpool.Pool, size int32) *pgxpool.Pool {
 	return other
 }
 
-// start starts an engine that ends with the test. change, where given, edits its
-// configuration, which has the workflow counter.
+// start starts an engine with the workflow counter until the end of the test. change edits its configuration.
 func start(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *engine.Engine {
 	t.Helper()
 	config := engine.Config{Pool: pool, Workflows: []workflow.Source{counter},
@@ -68,7 +68,7 @@ func start(t testing.TB, pool *pgxpool.Pool, change ...func(*engine.Config)) *en
 	return e
 }
 
-// firstLines passes on the first writes and drops the rest.
+// firstLines forwards the first writes and drops the rest.
 type firstLines struct {
 	out  io.Writer
 	mu   sync.Mutex
@@ -85,7 +85,7 @@ func (w *firstLines) Write(p []byte) (int, error) {
 	return w.out.Write(p)
 }
 
-// stop stops an engine that should have no reason to take long.
+// stop stops an engine within patience.
 func stop(t testing.TB, e *engine.Engine) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -94,10 +94,10 @@ func stop(t testing.TB, e *engine.Engine) {
 	assert.NoError(t, ctx.Err(), "the engine did not stop in time")
 }
 
-// bounded is a context that ends when something hangs.
+// bounded returns a context for short operations.
 func bounded(t testing.TB) context.Context { return boundedBy(t, patience) }
 
-// underLoad is a context for work that takes its time on a busy machine.
+// underLoad returns a context for work that is slow on a busy machine.
 func underLoad(t testing.TB) context.Context { return boundedBy(t, 4*patience) }
 
 func boundedBy(t testing.TB, d time.Duration) context.Context {
@@ -106,14 +106,11 @@ func boundedBy(t testing.TB, d time.Duration) context.Context {
 	return ctx
 }
 
-// must submits a command that has to be done.
+// must submits a command that has to succeed.
 func must(t testing.TB, e *engine.Engine, c transitions.Command) transitions.Receipt {
 	t.Helper()
 	r, err := e.Submit(bounded(t), c)
-	if err == nil {
-		err = r.Err()
-	}
-	require.NoErrorf(t, err, "%s %s", c.Transition, c.Key)
+	require.NoErrorf(t, errors.Join(err, r.Err()), "%s %s", c.Transition, c.Key)
 	return r
 }
 
@@ -123,7 +120,7 @@ func wantCode(t testing.TB, what string, err error, want workflow.Code) {
 	assert.Equalf(t, want, workflow.CodeOf(err), "%s (%v)", what, err)
 }
 
-// answered is what a call in the background got.
+// answered is the result of a call in the background.
 type answered struct {
 	receipt transitions.Receipt
 	err     error
@@ -139,21 +136,16 @@ func submit(ctx context.Context, e *engine.Engine, c transitions.Command) <-chan
 	return out
 }
 
-// wantDone fails the test unless all were done.
+// wantDone fails the test unless all commands succeeded.
 func wantDone(t testing.TB, waiting []<-chan answered) {
 	t.Helper()
-	failed := map[string]int{}
-	for _, w := range waiting {
-		if a := <-w; a.err != nil {
-			failed[string(workflow.CodeOf(a.err))]++
-		} else if a.receipt.Refused() {
-			failed[fmt.Sprint(a.receipt.Status)]++
-		}
+	for i, w := range waiting {
+		a := <-w
+		assert.NoErrorf(t, errors.Join(a.err, a.receipt.Err()), "command %d", i)
 	}
-	assert.Emptyf(t, failed, "of %d commands failed %v", len(waiting), failed)
 }
 
-// number asks the database for a number.
+// number executes a query for a number.
 func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) int64 {
 	t.Helper()
 	var n int64
@@ -161,12 +153,11 @@ func number(t testing.TB, pool *pgxpool.Pool, sql string, args ...any) int64 {
 	return n
 }
 
-// wantSound fails the test unless the tenant's log and all its chains verify,
-// every transition has its events and its command, and every command that made a
-// transition has its audit row.
+// wantSound fails the test unless the default tenant's log and chains verify, every transition has its events and its command, and every
+// command that caused a transition has its audit row.
 func wantSound(t testing.TB, e *engine.Engine, pool *pgxpool.Pool) {
 	t.Helper()
-	v, err := e.Admin().Verify(underLoad(t), "", [16]byte{}) // which reads all that the test has written
+	v, err := e.Admin().Verify(underLoad(t), "", [16]byte{})
 	require.NoError(t, err)
 	assert.Empty(t, v.Broken, "broken")
 	tables.WantSound(t, pool)

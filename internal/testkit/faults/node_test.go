@@ -27,9 +27,8 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A node is this test binary, started again as a program of its own. It is told
-// its database by the environment and serves until its standard input ends, so it
-// never outlives the test.
+// A node is this test binary as a program of its own. It gets its configuration from the environment and serves until its standard input
+// ends, so that it never outlives the test.
 const (
 	nodeDatabase = "PAWL_FAULTS_NODE_DATABASE"
 	nodeProvider = "PAWL_FAULTS_NODE_PROVIDER" // where orders are paid; "" for a node without orders

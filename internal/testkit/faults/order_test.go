@@ -1,6 +1,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"testing"
@@ -15,8 +16,7 @@ import (
 	"github.com/pawlhq/pawl/workflow"
 )
 
-// A caller who submits many commands of one instance and is told to try one of
-// them again can do so: none that came after it was done in its place.
+// A caller submits many commands of one instance, and some fail with a retryable error. No later command was executed in their place.
 func TestRetry_KeepsCallerOrder(t *testing.T) {
 	for name, tt := range map[string]struct{ others, group int }{
 		"the next groups":        {0, 2},
@@ -71,51 +71,19 @@ func overtake(t *testing.T, others, group int) {
 	}
 	assert.Error(t, replies[0].Err, "the first was done: the test proves nothing")
 	retried := e.SubmitMany(ctx, cs)
-	for ctx.Err() == nil && unavailable(retried) { // this machine may be slower than an outage may last
+	unavailable := func(r transitions.Reply) bool { return workflow.CodeOf(r.Err) == workflow.Unavailable }
+	for ctx.Err() == nil && slices.ContainsFunc(retried, unavailable) { // a slow machine needs longer than an outage may last
 		retried = e.SubmitMany(ctx, cs)
 	}
 	for i, r := range retried[others:] {
-		assert.Truef(t, r.Err == nil && r.Receipt.Version == int64(i+2),
-			"tried again, command %d made version %d, %v", i, r.Receipt.Version, r.Err)
+		assert.NoErrorf(t, r.Err, "retry of command %d", i)
+		assert.Equalf(t, int64(i+2), r.Receipt.Version, "version of command %d", i)
 	}
-}
-
-// unavailable reports whether a command failed because of the outage.
-func unavailable(replies []transitions.Reply) bool {
-	return slices.ContainsFunc(replies, func(r transitions.Reply) bool { return workflow.CodeOf(r.Err) == workflow.Unavailable })
-}
-
-// A transition with SQL of its own takes another way through the engine, and
-// arrives in its order all the same.
-func TestTransitionSQLKeepsOrder(t *testing.T) {
-	t.Parallel()
-	pool := database(t)
-	_, err := pool.Exec(t.Context(), ledgerTable)
-	require.NoError(t, err)
-	e := start(t, pool)
-	var cs []transitions.Command
-	for i := range 50 {
-		x := fmt.Sprint("x", i)
-		cs = append(cs, opening(x), onCounter(x, "add", "1", `{"by":1}`), onCounter(x, "write", "2", fmt.Sprintf(`{"what":%q}`, x)),
-			onCounter(x, "add", "3", `{"by":1}`), onCounter(x, "write", "4", fmt.Sprintf(`{"what":"%s again"}`, x)), onCounter(x, "end", "5", `{}`))
-	}
-	wrong := map[string]int{}
-	for i, r := range e.SubmitMany(bounded(t), cs) {
-		if want := int64(i%6 + 1); r.Err != nil {
-			wrong[fmt.Sprintf("%s: %v", cs[i].Transition, r.Err)]++
-		} else if r.Receipt.Version != want {
-			wrong[fmt.Sprintf("%s made version %d, not %d", cs[i].Transition, r.Receipt.Version, want)]++
-		}
-	}
-	for what, n := range wrong {
-		t.Errorf("%d times %s", n, what)
-	}
-	wantSound(t, e, pool)
 }
 
 // A group is split to find a command that cannot be stored. A command of the second half does not overtake one of the first half that waits
 // for a lock.
-func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
+func TestSplitGroup_KeepsInstanceOrder(t *testing.T) {
 	t.Parallel()
 	w, entered, open := gated()
 	pool := database(t)
@@ -148,10 +116,8 @@ func TestSplitGroupKeepsTheOrderOfAnInstance(t *testing.T) {
 	releaseX()
 	releaseZ()
 	replies := <-answers
-	if replies[0].Receipt.Version != 2 || replies[2].Receipt.Version != 3 {
-		t.Errorf("the commands made the versions %d (%v) and %d (%v), want 2 and 3", replies[0].Receipt.Version, replies[0].Err,
-			replies[2].Receipt.Version, replies[2].Err)
-	}
+	require.NoError(t, errors.Join(replies[0].Err, replies[2].Err))
+	assert.Equal(t, []int64{2, 3}, []int64{replies[0].Receipt.Version, replies[2].Receipt.Version})
 	wantDone(t, []<-chan answered{busy})
 	wantSound(t, e, pool)
 }

@@ -15,15 +15,14 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// proxy stands between an engine and its database and can fail as a network
-// does. It understands just enough of the protocol to know when a commit is on
-// its way.
+// proxy forwards between an engine and its database and can fail like a network. It parses the protocol as far as needed to recognize
+// commits.
 type proxy struct {
 	listener         net.Listener
 	network, address string // of the database
 	cut              func() fate
-	lost             atomic.Int64           // answers to commits that were not passed on
-	doomed           atomic.Pointer[string] // the next commit with a statement like this is not heard; nil: none
+	lost             atomic.Int64           // commits without an answer
+	doomed           atomic.Pointer[string] // drop the answer to the next commit that contains this text; nil: none
 
 	mu    sync.Mutex
 	down  bool
@@ -31,7 +30,7 @@ type proxy struct {
 	work  sync.WaitGroup
 }
 
-// fate is what becomes of a commit.
+// fate is the outcome of a commit.
 type fate int
 
 const (
@@ -41,8 +40,7 @@ const (
 	unheard        // it ends when the commit is done, before the answer arrives
 )
 
-// startProxy starts a proxy to the pool's database, and returns it with a pool
-// that goes through it. cut is asked at every commit.
+// startProxy starts a proxy to the pool's database and returns it with a pool through it. cut is called for every commit.
 func startProxy(t testing.TB, direct *pgxpool.Pool, cut func() fate) (*proxy, *pgxpool.Pool) {
 	t.Helper()
 	config := direct.Config().Copy()
@@ -76,7 +74,7 @@ func (p *proxy) accept() {
 	}
 }
 
-// setDown cuts all connections, and refuses new ones for as long as it is down.
+// setDown closes all connections and, while the proxy is down, refuses new ones.
 func (p *proxy) setDown(down bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,8 +86,7 @@ func (p *proxy) setDown(down bool) {
 	}
 }
 
-// track makes a connection one that is cut when the proxy goes down. It is false
-// when the proxy is down.
+// track registers a connection to be closed by setDown. It reports false if the proxy is down.
 func (p *proxy) track(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +102,7 @@ func (p *proxy) forget(c net.Conn) {
 	delete(p.conns, c)
 }
 
-// serve passes messages on until one side is gone or the connection is cut.
+// serve forwards messages until one side closes or the connection is cut.
 func (p *proxy) serve(client net.Conn) {
 	defer client.Close()
 	if !p.track(client) {
@@ -134,27 +131,23 @@ func (p *proxy) serve(client net.Conn) {
 type link struct {
 	p              *proxy
 	client, server net.Conn
-	deaf           atomic.Bool // the client hears nothing more
+	deaf           atomic.Bool // the client gets no further answers
 
 	statements map[string]string // prepared, by name
 	inTx       bool
-	commits    bool // what is gathered until the next Sync commits
+	commits    bool // the gathered messages commit
 	doomed     bool // and its answer is lost
 }
 
 func (l *link) passAnswers() {
 	defer l.client.Close()
-	var head [5]byte
 	for {
-		if _, err := io.ReadFull(l.server, head[:]); err != nil {
-			return
-		}
-		message := append(head[:], make([]byte, binary.BigEndian.Uint32(head[1:])-4)...)
-		if _, err := io.ReadFull(l.server, message[5:]); err != nil {
+		message, err := readMessage(l.server, 1, nil)
+		if err != nil {
 			return
 		}
 		if l.deaf.Load() {
-			if head[0] == 'Z' { // ready: the commit is done
+			if message[0] == 'Z' { // ready: the commit is done
 				return
 			}
 			continue
@@ -165,33 +158,19 @@ func (l *link) passAnswers() {
 	}
 }
 
-// passRequests gathers messages up to the next Sync or simple query, and passes
-// them on together.
+// passRequests gathers messages up to the next Sync or simple query and forwards them together.
 func (l *link) passRequests() {
 	l.statements = map[string]string{}
-	startup := make([]byte, 4)
-	if _, err := io.ReadFull(l.client, startup); err != nil {
+	pending, err := readMessage(l.client, 0, nil) // startup
+	if err != nil || !l.send(pending) {
 		return
 	}
-	startup = append(startup, make([]byte, binary.BigEndian.Uint32(startup)-4)...)
-	if _, err := io.ReadFull(l.client, startup[4:]); err != nil {
-		return
-	}
-	if _, err := l.server.Write(startup); err != nil {
-		return
-	}
-	var pending []byte
-	var head [5]byte
-	for {
-		if _, err := io.ReadFull(l.client, head[:]); err != nil {
-			return
-		}
+	for pending = pending[:0]; ; {
 		begin := len(pending)
-		pending = append(append(pending, head[:]...), make([]byte, binary.BigEndian.Uint32(head[1:])-4)...)
-		if _, err := io.ReadFull(l.client, pending[begin+5:]); err != nil {
+		if pending, err = readMessage(l.client, 1, pending); err != nil {
 			return
 		}
-		if ends := l.look(head[0], pending[begin+5:]); !ends {
+		if ends := l.look(pending[begin], pending[begin+5:]); !ends {
 			continue
 		}
 		if !l.send(pending) {
@@ -201,7 +180,19 @@ func (l *link) passRequests() {
 	}
 }
 
-// look takes notice of a message and reports whether the client now waits.
+// readMessage appends a message to buf: a type, except at startup, the length and the body.
+func readMessage(from io.Reader, typeSize int, buf []byte) ([]byte, error) {
+	head := make([]byte, typeSize+4)
+	if _, err := io.ReadFull(from, head); err != nil {
+		return nil, err
+	}
+	buf = append(buf, head...)
+	body := make([]byte, binary.BigEndian.Uint32(head[typeSize:])-4)
+	_, err := io.ReadFull(from, body)
+	return append(buf, body...), err
+}
+
+// look records the statements of a message and reports whether the client now waits.
 func (l *link) look(kind byte, body []byte) (ends bool) {
 	switch kind {
 	case 'P': // Parse
@@ -241,7 +232,7 @@ func (l *link) execute(sql string) {
 	}
 }
 
-// send passes a piece on. It reports false when the connection is cut.
+// send forwards messages. It reports false if the connection is cut.
 func (l *link) send(piece []byte) bool {
 	end := passed
 	if l.commits {

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
-	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -24,8 +23,7 @@ import (
 // node waits for it.
 const stall = 400 * time.Millisecond
 
-// moody is a receiver of webhooks that takes each event once and fails in every
-// way: before it has processed an event, after it, and by saying nothing.
+// moody is a receiver of webhooks that processes each event once and fails in every way: before it, after it, and by not responding.
 type moody struct {
 	secret signature.Secret
 
@@ -33,11 +31,24 @@ type moody struct {
 	has      map[string]bool
 	list     []delivered
 	repeated int
-	failed   map[string]int // by what was done to the sender
+	failed   map[string]int // by mood
 }
 
-func newMoody() *moody {
-	return &moody{secret: signature.NewSecret(), has: map[string]bool{}, failed: map[string]int{}}
+// moods are the ways to fail, with their frequency in 1000.
+var moods = []struct {
+	name          string
+	frequency     int
+	before, after bool          // whether the event is processed before, or after, the failure
+	stall         time.Duration // then the request succeeds
+	status        int           // 0: the connection is closed
+}{
+	{name: "failed before", frequency: 20, status: http.StatusInternalServerError},
+	{name: "failed after", frequency: 20, before: true, status: http.StatusInternalServerError},
+	{name: "broke off after", frequency: 10, before: true},
+	{name: "stalled before", frequency: 3, after: true, stall: stall, status: http.StatusNoContent},
+	{name: "stalled after", frequency: 3, before: true, stall: stall, status: http.StatusNoContent},
+	{name: "overloaded", frequency: 1, status: http.StatusServiceUnavailable},
+	{name: "", frequency: 1000, before: true, status: http.StatusNoContent},
 }
 
 func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -50,43 +61,37 @@ func (m *moody) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusUnauthorized)
 		return
 	}
-	switch mood := rand.IntN(1000); {
-	case mood < 20:
-		m.fails("failed before", w, http.StatusInternalServerError)
-		return
-	case mood < 40:
-		m.process(id, body)
-		m.fails("failed after", w, http.StatusInternalServerError)
-		return
-	case mood < 50:
-		m.process(id, body)
-		m.fails("broke off after", w, 0)
-		return
-	case mood < 53:
-		m.fails("stalled before", nil, 0)
-		await.Pass("to stall is what is wrong with it", stall)
-		m.process(id, body)
-	case mood < 56:
-		m.process(id, body)
-		m.fails("stalled after", nil, 0)
-		await.Pass("to stall is what is wrong with it", stall)
-	case mood < 57:
-		m.fails("overloaded", w, http.StatusServiceUnavailable)
-		return
-	default:
+	i, dice := 0, rand.IntN(1000)
+	for ; dice >= moods[i].frequency; i++ {
+		dice -= moods[i].frequency
+	}
+	mood := moods[i]
+	m.mu.Lock()
+	m.failed[mood.name]++
+	m.mu.Unlock()
+	if mood.before {
 		m.process(id, body)
 	}
-	w.WriteHeader(http.StatusNoContent)
+	if mood.stall > 0 {
+		await.Pass("the receiver stalls", mood.stall)
+	}
+	if mood.after {
+		m.process(id, body)
+	}
+	if mood.status == 0 {
+		panic(http.ErrAbortHandler)
+	}
+	w.WriteHeader(mood.status)
 }
 
-// process takes an event that it does not have.
+// process adds an event unless it was processed before.
 func (m *moody) process(id string, body []byte) {
 	var e struct {
 		Instance uuid.UUID `json:"instance"`
 		Version  int64     `json:"version"`
 	}
 	if err := json.Unmarshal(body, &e); err != nil {
-		panic(err) // signed, and not an event
+		panic(err) // signed, but not an event
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -98,32 +103,22 @@ func (m *moody) process(id string, body []byte) {
 	m.list = append(m.list, delivered{id, e.Instance, e.Version})
 }
 
-func (m *moody) fails(how string, w http.ResponseWriter, status int) {
-	m.mu.Lock()
-	m.failed[how]++
-	m.mu.Unlock()
-	switch {
-	case w == nil: // later
-	case status == 0:
-		panic(http.ErrAbortHandler)
-	default:
-		w.WriteHeader(status)
-	}
-}
-
 func (m *moody) arrived() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return len(m.list)
 }
 
-var moods = []string{"failed before", "failed after", "broke off after", "stalled before", "stalled after"}
-
-// was reports whether it has been in every mood, and something came again.
-func (m *moody) was() bool {
+// failedInAllWays reports whether every mood but "overloaded" occurred and an event was repeated.
+func (m *moody) failedInAllWays() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.repeated > 0 && !slices.ContainsFunc(moods, func(how string) bool { return m.failed[how] == 0 })
+	for _, mood := range moods {
+		if m.failed[mood.name] == 0 && mood.frequency > 1 {
+			return false
+		}
+	}
+	return m.repeated > 0
 }
 
 // The receiver processes every event once, in each instance's order, because it
@@ -131,23 +126,18 @@ func (m *moody) was() bool {
 func TestKilledRelay_Webhook(t *testing.T) {
 	pgtest.Long(t)
 	t.Parallel()
-	m := newMoody()
+	m := &moody{secret: signature.NewSecret(), has: map[string]bool{}, failed: map[string]int{}}
 	server := httptest.NewUnstartedServer(m)
 	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of what is done to it
 	server.Start()
 	t.Cleanup(server.Close)
 	begun := time.Now()
 	k := newKillings(t, "webhook", m.arrived, nodeWebhook+"="+server.URL, nodeSecret+"="+m.secret.Reveal())
-	kills := k.run(m.was)
+	kills := k.run(m.failedInAllWays)
 	took := time.Since(begun)
 	server.CloseClientConnections()
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	assert.True(t, m.failedInAllWays(), "the test proves little")
 	k.wantAll(m.list)
 	t.Logf("%d kills, %d of them in the middle, %d events in %.0fs; %d came again; %v",
 		kills, k.busy, len(m.list), took.Seconds(), m.repeated, m.failed)
-	assert.NotEqual(t, 0, m.repeated, "nothing came again: the test proves little")
-	for _, how := range moods {
-		assert.NotEqualf(t, 0, m.failed[how], "the receiver never %s", how)
-	}
 }

@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/netip"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +14,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgxpool"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 
 	"github.com/pawlhq/pawl/engine"
 	"github.com/pawlhq/pawl/inbox/signature"
@@ -96,15 +99,11 @@ func (k *killings) launch() {
 func (k *killings) info() inspect.SinkInfo {
 	k.t.Helper()
 	list, err := k.e.Admin().Sinks(bounded(k.t), "")
-	if err != nil {
-		k.t.Fatal(err)
+	require.NoError(k.t, err)
+	if i := slices.IndexFunc(list, func(i inspect.SinkInfo) bool { return i.Name == k.sink }); i >= 0 {
+		return list[i]
 	}
-	for _, i := range list {
-		if i.Name == k.sink {
-			return i
-		}
-	}
-	return inspect.SinkInfo{Lag: 1} // no node has come to it yet
+	return inspect.SinkInfo{Lag: 1} // no node has claimed it yet
 }
 
 // run publishes round after round, each with a kill in it, until there were enough
@@ -123,7 +122,10 @@ func (k *killings) run(enough func() bool) (kills int) {
 	k.publish(names)
 	for round := 0; ; round++ {
 		if round >= rounds {
-			k.awaitAll()
+			await.Eventually(k.t, "everything is delivered", func() bool {
+				i := k.info()
+				return i.Lag == 0 && i.Aside == 0
+			})
 			if k.busy >= rounds/2 && enough() || round == 5*rounds {
 				break
 			}
@@ -143,22 +145,10 @@ func (k *killings) run(enough func() bool) (kills int) {
 		publishing.Wait()
 		k.launch()
 	}
-	if i := k.info(); i.DeadLetters != 0 || i.Parked != 0 {
-		k.t.Errorf("%d events were given up", i.Parked)
-	}
-	if k.busy < rounds/2 {
-		k.t.Errorf("of %d kills only %d came while there was something to deliver: the test proves little", kills, k.busy)
-	}
+	i := k.info()
+	assert.Zero(k.t, i.DeadLetters+i.Parked, "dead letters")
+	assert.GreaterOrEqualf(k.t, k.busy, rounds/2, "kills of %d with a backlog: the test proves little", kills)
 	return kills
-}
-
-// awaitAll waits until everything is delivered.
-func (k *killings) awaitAll() {
-	k.t.Helper()
-	await.Eventually(k.t, "everything is delivered", func() bool {
-		i := k.info()
-		return i.Lag == 0 && i.Aside == 0
-	})
 }
 
 // kill kills the node that has the sink.
@@ -182,8 +172,7 @@ func (k *killings) kill() {
 
 func (k *killings) publish(cs []transitions.Command) {
 	for i, r := range k.e.SubmitMany(k.t.Context(), cs) {
-		if r.Err != nil {
-			k.t.Errorf("%s %s: %v", cs[i].Transition, cs[i].Key, r.Err)
+		if !assert.NoErrorf(k.t, r.Err, "%s %s", cs[i].Transition, cs[i].Key) {
 			return
 		}
 	}
@@ -197,36 +186,23 @@ type delivered struct {
 	version  int64
 }
 
-// wantAll fails the test unless these are exactly the events of the outbox, each
-// once, and those of one instance in its order.
+// wantAll fails the test unless these are exactly the events of the outbox, each once, and those of an instance in order.
 func (k *killings) wantAll(got []delivered) {
 	k.t.Helper()
-	rows, err := k.pool.Query(bounded(k.t), `SELECT position || '-' || ordinal, instance, version FROM pawl.outbox`)
-	if err != nil {
-		k.t.Fatal(err)
-	}
-	want := map[string]delivered{}
-	var d delivered
-	if _, err := pgx.ForEachRow(rows, []any{&d.id, &d.instance, &d.version}, func() error {
-		d.id = "default:" + d.id
-		want[d.id] = d
-		return nil
-	}); err != nil {
-		k.t.Fatal(err)
-	}
-	all := len(want)
+	rows, err := k.pool.Query(bounded(k.t), `SELECT 'default:' || position || '-' || ordinal, instance, version FROM pawl.outbox`)
+	require.NoError(k.t, err)
+	want, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d delivered, err error) {
+		return d, row.Scan(&d.id, &d.instance, &d.version)
+	})
+	require.NoError(k.t, err)
+	byID := func(a, b delivered) int { return strings.Compare(a.id, b.id) }
+	slices.SortFunc(want, byID)
+	assert.True(k.t, slices.Equal(want, slices.SortedFunc(slices.Values(got), byID)), "each event was delivered once")
 	last := map[uuid.UUID]delivered{}
 	for _, d := range got {
-		if w, is := want[d.id]; !is || w != d {
-			k.t.Errorf("%s is not an event, or is there twice", d.id)
-		}
-		delete(want, d.id)
-		if before := last[d.instance]; d.version < before.version || d.version == before.version && d.id < before.id {
-			k.t.Errorf("%s came after %s of the same instance", d.id, before.id)
-		}
+		before := last[d.instance]
+		assert.Falsef(k.t, d.version < before.version || d.version == before.version && d.id < before.id,
+			"%s was delivered after %s of the same instance", d.id, before.id)
 		last[d.instance] = d
-	}
-	if len(want) > 0 {
-		k.t.Errorf("%d of %d events never arrived", len(want), all)
 	}
 }

@@ -24,11 +24,10 @@ import (
 // The node stops during single commands, lists, transitions with SQL and commands that wait for a lock. Every caller gets an answer, exactly
 // the commands that were answered as done are durable, and no goroutine remains.
 func TestStop_UnderLoad(t *testing.T) {
-	// Not parallel: it looks at all goroutines of the engine.
+	// Not parallel: it inspects all goroutines.
 	pool := database(t)
-	if _, err := pool.Exec(t.Context(), ledgerTable); err != nil {
-		t.Fatal(err)
-	}
+	_, err := pool.Exec(t.Context(), ledgerTable)
+	require.NoError(t, err)
 	e := start(t, pool, func(c *engine.Config) { c.Pipeline.LockWait = patience })
 	held := must(t, e, opening("held")).Instance
 	release := hold(t, pool, holdInstance, held)
@@ -45,16 +44,15 @@ func TestStop_UnderLoad(t *testing.T) {
 		}
 	}()
 
-	var told sync.Map // the keys that were answered as done
-	var done, refused atomic.Int64
+	var told sync.Map // keys of commands that succeeded
+	var done atomic.Int64
 	note := func(c transitions.Command, err error) (again bool) {
 		if err == nil {
 			told.Store(c.Key, true)
 			done.Add(1)
 			return true
 		}
-		assert.Equalf(t, workflow.ShuttingDown, workflow.CodeOf(err), "%s: %v", c.Key, err)
-		refused.Add(1)
+		wantCode(t, c.Key, err, workflow.ShuttingDown)
 		return false
 	}
 	var work sync.WaitGroup
@@ -88,23 +86,20 @@ func TestStop_UnderLoad(t *testing.T) {
 	work.Wait()
 	assert.NoError(t, (<-waiting).err, "the command that waited for a lock")
 	wantCode(t, "the follower", <-followed, workflow.ShuttingDown)
-	t.Logf("%d commands were done, %d were not", done.Load(), refused.Load())
-
 	rows, err := pool.Query(bounded(t), `SELECT key FROM pawl.command WHERE key NOT IN ('open held', 'held')`)
 	require.NoError(t, err)
 	keys, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	require.NoError(t, err)
 	for _, key := range keys {
 		_, ok := told.Load(key)
-		assert.Truef(t, ok, "%s is durable and was not answered as done", key)
+		assert.Truef(t, ok, "%s is durable and its caller got an error", key)
 	}
-	assert.Equal(t, done.Load(), int64(len(keys)), "commands are durable were answered as done")
+	assert.Equal(t, done.Load(), int64(len(keys)), "durable commands")
 	f.Close()
 	wantNothingRunning(t)
 }
 
-// wantNothingRunning fails the test when a goroutine of the engine is left. One
-// that has said that it is done may still have to end.
+// wantNothingRunning fails the test unless all goroutines of the engine end soon.
 func wantNothingRunning(t testing.TB) {
 	t.Helper()
 	var left []string
@@ -113,8 +108,10 @@ func wantNothingRunning(t testing.TB) {
 			t.Logf("still running:\n%s", strings.Join(left, "\n\n"))
 		}
 	}()
-	await.Eventually(t, "nothing of the engine runs", func() bool {
-		left = slices.DeleteFunc(goroutines(), func(g string) bool {
+	buf := make([]byte, 16<<20)
+	await.Eventually(t, "no goroutine of the engine runs", func() bool {
+		left = strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
+		left = slices.DeleteFunc(left, func(g string) bool {
 			return !strings.Contains(g, "pawl/engine") || strings.Contains(g, "pawl/internal/testkit/faults")
 		})
 		return len(left) == 0
@@ -147,12 +144,6 @@ func TestStopWithDeadline_WaitingCommandFails(t *testing.T) {
 	other := start(t, pool)
 	assert.False(t, must(t, other, onCounter("x", "add", "1", `{"by":1}`)).Replayed, "it had been done")
 	wantSound(t, other, pool)
-}
-
-// goroutines returns the stacks of all goroutines.
-func goroutines() []string {
-	buf := make([]byte, 16<<20)
-	return strings.Split(string(buf[:runtime.Stack(buf, true)]), "\n\n")
 }
 
 // A command whose caller leaves before its execution starts is not executed. After the start, the key finds its result.
