@@ -330,3 +330,26 @@ SELECT 'default', 's' || n, gen_random_uuid(), 1, '{"spec":{"cron":"@daily"},"ru
 	await.Pass("what was announced is announced; from here on, nothing happens", 1500*time.Millisecond)
 	idles(t, pool, queries, 4*time.Second)
 }
+
+// A node that dies leaves the row as it was after its claim, whether it has submitted the run or not.
+func TestSchedule_NodeDiesAtTheTick(t *testing.T) {
+	t.Parallel()
+	const claimed = `UPDATE pawl.schedule SET last_at = '2026-01-01 09:30Z', next_at = '2026-01-01 10:00Z', due_at = '2026-01-01 10:00:10Z',
+	claims = claims + 1, running = NULL, running_key = NULL, recent = NULL`
+	for name, submitted := range map[string]bool{"before the submission": false, "after the submission": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool := database(t)
+			e, h := scheduling(t, pool)
+			create(t, e, plan(everyHour, schedule.Policy{}))
+			if submitted {
+				tick(t, e, h, at(10, 0, 0))
+			}
+			exec(t, pool, claimed)
+			s := tick(t, e, h, at(10, 0, 10))
+			assert.Equal(t, "10:00", opened(t, pool))
+			require.Len(t, s.Recent, 1)
+			assert.Equal(t, "submitted", s.Recent[0].Outcome)
+		})
+	}
+}
