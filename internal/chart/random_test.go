@@ -151,7 +151,7 @@ func TestRandomCharts(t *testing.T) {
 	dir := npmInstall(t, "scion-core@2.6.0")
 	charts, events := 10_000, 100
 	if testing.Short() {
-		charts = 500
+		charts = 100
 	}
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 0))
