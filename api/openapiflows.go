@@ -18,6 +18,9 @@ func (d *describer) workflow(w *workflow.Workflow) error {
 	d.doc.Tags = append(d.doc.Tags, contract.Tag{Name: w.Name,
 		Description: "The workflow " + w.Name + ", version " + strconv.Itoa(w.Version) + "."})
 	for _, s := range w.Steps {
+		if s.Internal || s.Auto {
+			continue
+		}
 		payload, err := d.payload(w, s)
 		if err != nil {
 			return err

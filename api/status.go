@@ -229,7 +229,7 @@ func (a *API) mayCancel(ctx context.Context, ref transitions.Ref, c *Caller) err
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(steps, func(s *workflow.Step) bool { return transitions.HasRole(c.Roles, s.Roles...) }) {
+	if slices.ContainsFunc(steps, func(s *workflow.Step) bool { return !s.Internal && transitions.HasRole(c.Roles, s.Roles...) }) {
 		return nil
 	}
 	return workflow.Errorf(workflow.RoleRequired, "to cancel a command, be its sender, be allowed to send it, or have the grant %q", Operate)

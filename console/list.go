@@ -139,7 +139,7 @@ func (v *visit) choices(page *instanceList) error {
 		page.States = append(page.States, s.Name)
 	}
 	for _, t := range described.Transitions {
-		if !t.Start && !slices.Contains(page.Actions, t.Name) && v.May("submit", name, "", t.Name) {
+		if !t.Start && !t.Internal && !t.Auto && !slices.Contains(page.Actions, t.Name) && v.May("submit", name, "", t.Name) {
 			page.Actions = append(page.Actions, t.Name)
 		}
 	}
