@@ -115,6 +115,18 @@ func (a *Activity[D, P, R]) NotByLast(transitions ...string) *Activity[D, P, R] 
 	return a
 }
 
+// Since limits NotBy and NotByLast to the current round; see [Transition.Since].
+func (a *Activity[D, P, R]) Since(transitions ...string) *Activity[D, P, R] {
+	a.accepting.Since(transitions...)
+	return a
+}
+
+// Internal keeps the activity from callers; see [Transition.Internal].
+func (a *Activity[D, P, R]) Internal() *Activity[D, P, R] {
+	a.accepting.Internal()
+	return a
+}
+
 // Doc describes the activity for readers of the API and the diagrams.
 func (a *Activity[D, P, R]) Doc(text string) *Activity[D, P, R] {
 	a.accepting.Doc(text)

@@ -103,6 +103,14 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	if s.Internal && s.Start {
 		m.add("transition %q creates the instance, so it cannot be internal", s.Name)
 	}
+	if len(s.Since) > 0 && len(excluding) == 0 {
+		m.add("transition %q has a Since without NotBy or NotByLast", s.Name)
+	}
+	for _, n := range s.Since {
+		if len(w.byName[n]) == 0 {
+			m.add("transition %q counts since %q, which does not exist", s.Name, n)
+		}
+	}
 	for _, n := range excluding {
 		if len(w.byName[n]) == 0 {
 			m.add("transition %q excludes the actors of %q, which does not exist", s.Name, n)

@@ -97,12 +97,7 @@ func (d *Definition[D]) Build() (*Workflow, error) {
 		w.Steps = append(w.Steps, s)
 		w.byName[s.Name] = append(w.byName[s.Name], s)
 		w.automatic = w.automatic || s.Auto
-		for _, n := range s.NotBy {
-			w.watched[n] = true
-		}
-		for _, n := range s.NotByLast {
-			w.watched[n], w.watchedLast[n] = true, true
-		}
+		w.watch(s)
 	}
 	for _, s := range d.finals {
 		w.final[s] = true

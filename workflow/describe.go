@@ -43,6 +43,7 @@ type TransitionDescription struct {
 	Roles          []string             `json:"roles,omitempty"`
 	NotBy          []string             `json:"not_by,omitempty"`
 	NotByLast      []string             `json:"not_by_last,omitempty"`
+	Since          []string             `json:"since,omitempty"`
 	Guards         []string             `json:"guards,omitempty"`
 	BusinessKey    bool                 `json:"business_key,omitempty"`
 	RefuseExisting bool                 `json:"refuse_existing,omitempty"`
@@ -95,7 +96,7 @@ func (w *Workflow) Describe() Description {
 		schema, _ := s.Schema() // checked by Build
 		d.Transitions = append(d.Transitions, TransitionDescription{
 			Name: s.Name, Doc: s.Doc, Start: s.Start, From: s.From, To: s.To, Activity: s.Work.describe(),
-			Roles: s.Roles, NotBy: s.NotBy, NotByLast: s.NotByLast, Guards: s.Guards,
+			Roles: s.Roles, NotBy: s.NotBy, NotByLast: s.NotByLast, Since: s.Since, Guards: s.Guards,
 			BusinessKey: s.Keyed, RefuseExisting: s.RefuseExisting, Auto: s.Auto, Internal: s.Internal, Receives: s.consumers(),
 			Payload: schema,
 		})

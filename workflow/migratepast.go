@@ -23,6 +23,7 @@ func (c *migrationCheck) checkPast() {
 		}
 	}
 	c.checkNames(say)
+	c.checkRounds(say)
 	for _, s := range c.From.Steps {
 		if s.Work != nil && c.To.UndoneByOthers(s.Name) && !c.From.UndoneByOthers(s.Name) {
 			say(s.Name, "leaves effects of %q behind, which version %d undoes after a failure and version %d does not keep: say Forget, "+
@@ -82,5 +83,6 @@ func (m *Migration) Actors(before map[string][]string) map[string][]string {
 		}
 		delete(after, old)
 	}
+	m.keepRounds(after)
 	return after
 }

@@ -26,6 +26,7 @@ type Step struct {
 	Roles          []string
 	NotBy          []string
 	NotByLast      []string
+	Since          []string // NotBy and NotByLast count what happened after the last of these
 	Guards         []string
 	Keyed          bool // creation by business key
 	RefuseExisting bool

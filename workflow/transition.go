@@ -114,6 +114,13 @@ func (t *Transition[D, P]) NotByLast(transitions ...string) *Transition[D, P] {
 	return t
 }
 
+// Since limits NotBy and NotByLast to the current round: what happened before the last of the named transitions does not count. For
+// example, NotBy("assess").Since("reopen") lets an assessor of the first round approve in the second one.
+func (t *Transition[D, P]) Since(transitions ...string) *Transition[D, P] {
+	t.spec.Since = append(t.spec.Since, transitions...)
+	return t
+}
+
 // Internal keeps the transition from callers, whatever their roles: only timers, children and messages cause it. It is not offered.
 func (t *Transition[D, P]) Internal() *Transition[D, P] {
 	t.spec.Internal = true
@@ -143,7 +150,7 @@ func (t *Transition[D, P]) step() *Step {
 	s := t.spec
 	s.From, s.To = slices.Clone(s.From), slices.Clone(s.To)
 	s.Roles, s.NotBy, s.NotByLast, s.Guards = slices.Clone(s.Roles), slices.Clone(s.NotBy), slices.Clone(s.NotByLast), slices.Clone(s.Guards)
-	s.Receives = slices.Clone(s.Receives)
+	s.Since, s.Receives = slices.Clone(s.Since), slices.Clone(s.Receives)
 	s.body = &frozen
 	return &s
 }

@@ -25,6 +25,7 @@ type Workflow struct {
 	final       map[State]bool
 	watched     map[string]bool
 	watchedLast map[string]bool
+	rounds      []round
 	attrs       func(data []byte) (map[string]string, error)
 	members     map[string]string // of the data; see Members
 	gone        map[string]bool   // see Definition.DataChanged
@@ -120,14 +121,6 @@ func (w *Workflow) Allowed(state State) []string {
 	}
 	return names
 }
-
-// Watched reports whether some transition excludes the actors of the named one,
-// so that they must be remembered.
-func (w *Workflow) Watched(transition string) bool { return w.watched[transition] }
-
-// WatchedLast reports whether some transition excludes the last actor of the named one,
-// so that it must be remembered who that was.
-func (w *Workflow) WatchedLast(transition string) bool { return w.watchedLast[transition] }
 
 // UndoneByOthers reports whether the failure of some activity undoes the named
 // one, so that its effect must be remembered.

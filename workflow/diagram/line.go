@@ -80,6 +80,9 @@ func (l line) details() string {
 	if len(s.NotByLast) > 0 {
 		lines = append(lines, "not by the last actor of: "+strings.Join(s.NotByLast, ", "))
 	}
+	if len(s.Since) > 0 {
+		lines = append(lines, "counted since the last: "+strings.Join(s.Since, ", "))
+	}
 	for _, t := range l.timers {
 		lines = append(lines, fmt.Sprintf("by itself %s: timer %s", timeOf(t), t.Name))
 	}

@@ -255,12 +255,32 @@ func (c *change) actors() map[string][]string {
 		actors = c.ended(actors, left.Transition, remains)
 	}
 	if c.step == nil {
-		if c.p.by != "" && c.name == c.p.Transition+notUndone && c.w.Watched(c.p.Transition) {
+		if c.p.by != "" && c.name == c.p.Transition+notUndone {
 			actors = c.did(actors, c.p.Transition, c.p.by)
 		}
-		return actors
+		return c.newRound(actors, c.automatic...)
 	}
 	name := c.step.Name
+	if c.name == name {
+		actors = c.newRound(actors, name)
+	}
+	return c.newRound(c.stepActors(actors, name), c.automatic...)
+}
+
+// newRound returns the actors without those that no longer count after the transitions.
+func (c *change) newRound(actors map[string][]string, names ...string) map[string][]string {
+	for _, name := range names {
+		keys := c.w.NewRound(name)
+		if slices.ContainsFunc(keys, func(key string) bool { return actors[key] != nil }) {
+			actors = maps.Clone(actors)
+			maps.DeleteFunc(actors, func(key string, _ []string) bool { return slices.Contains(keys, key) })
+		}
+	}
+	return actors
+}
+
+// stepActors returns the actors after the step that the command asks for.
+func (c *change) stepActors(actors map[string][]string, name string) map[string][]string {
 	switch {
 	case !c.w.Watched(name):
 	case c.name == name && c.step.Work == nil:
@@ -268,7 +288,7 @@ func (c *change) actors() map[string][]string {
 	case c.name == name:
 		return c.ended(c.did(actors, name, c.p.Actor), name, true)
 	case c.name == name+accepted:
-		return c.did(actors, c.name, c.p.Actor)
+		return c.didAs(actors, c.name, c.p.Actor)
 	default:
 		return c.ended(actors, name, c.remains)
 	}
@@ -293,14 +313,22 @@ func (c *change) ended(actors map[string][]string, name string, done bool) map[s
 
 // did returns the actors after a transition.
 func (c *change) did(actors map[string][]string, transition, actor string) map[string][]string {
-	list := actors[transition]
+	for _, key := range c.w.ActorsKeys(transition) {
+		actors = c.didAs(actors, key, actor)
+	}
+	return actors
+}
+
+// didAs adds an actor under a key.
+func (c *change) didAs(actors map[string][]string, key, actor string) map[string][]string {
+	list := actors[key]
 	i := slices.Index(list, actor)
-	if i >= 0 && (i == len(list)-1 || !c.w.WatchedLast(transition)) {
+	if i >= 0 && (i == len(list)-1 || !c.w.WatchedLast(key)) {
 		return actors
 	}
 	out := make(map[string][]string, len(actors)+1)
 	maps.Copy(out, actors)
 	others := slices.DeleteFunc(slices.Clone(list), func(a string) bool { return a == actor })
-	out[transition] = append(others, actor)
+	out[key] = append(others, actor)
 	return out
 }

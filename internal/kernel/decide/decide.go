@@ -347,12 +347,12 @@ func authorize(step *workflow.Step, p *Prepared, inst *transitions.Instance) *wo
 		return nil
 	}
 	for _, other := range step.NotBy {
-		if slices.Contains(inst.Actors[other], p.Actor) || slices.Contains(inst.Actors[other+accepted], p.Actor) {
+		if slices.Contains(inst.Actors[step.ActorsKey(other)], p.Actor) || slices.Contains(inst.Actors[other+accepted], p.Actor) {
 			return workflow.Errorf(workflow.SeparationOfDuties, "%q and %q must be done by different actors", step.Name, other)
 		}
 	}
 	for _, other := range step.NotByLast {
-		before := inst.Actors[other]
+		before := inst.Actors[step.ActorsKey(other)]
 		if last := len(before) > 0 && before[len(before)-1] == p.Actor; last || slices.Contains(inst.Actors[other+accepted], p.Actor) {
 			return workflow.Errorf(workflow.SeparationOfDuties, "%q and the last %q must be done by different actors", step.Name, other)
 		}
