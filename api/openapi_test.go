@@ -37,6 +37,8 @@ func letters(t *testing.T, name string, version int) *workflow.Workflow {
 		workflow.Start("write", "written", func(*workflow.Call, *letter, written) error { return nil }),
 		workflow.On("sign", workflow.From("written"), "signed", func(*workflow.Call, *letter, signed) error { return nil }),
 		workflow.On("sign", workflow.From("signed"), "sealed", func(*workflow.Call, *letter, signed) error { return nil }),
+		workflow.On("lose", workflow.From("written"), "lost", func(*workflow.Call, *letter, signed) error { return nil }).Internal(),
+		workflow.Auto("give-up", workflow.From("lost"), "sealed", func(*workflow.Call, *letter) error { return nil }),
 	).Final("sealed").Build()
 	require.NoError(t, err)
 	return w
