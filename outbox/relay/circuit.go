@@ -58,7 +58,8 @@ func (f *flow) receiverFailed(c *call, it *item, failure *sink.Failure) bool {
 	case failure.Kind.Whole():
 		// It failed like this before, and again while other events were accepted.
 		before := it.attempts > 0 && it.kind.Whole() && !it.unattributed
-		return !before && !c.probe && f.calls.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
+		ofEvent := before && !c.probe && f.calls.accepted > c.accepted && failure.Kind != sink.Gone && failure.RetryAfter == 0
+		return !ofEvent
 	case failure.Kind == sink.Permanent || f.calls.accepted > c.accepted:
 		return false
 	case !k.open && k.firstFailing == (instanceKey{}):
