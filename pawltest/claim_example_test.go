@@ -41,7 +41,7 @@ var claim = workflow.Define("claim", 1,
 	workflow.On("resume", workflow.From(Suspended), workflow.Last(Checking), record("resumed")),
 	workflow.On("lapse", workflow.From(Checking), Lapsed, record("lapsed")).Internal(),
 	workflow.Auto("pay", workflow.From(Deciding), Settled, recorded("paid")).Guard("has a low score", lowScore),
-	workflow.On("decide", workflow.From(Deciding), Settled, record("decided")),
+	workflow.On("decide", workflow.From(Deciding), Settled, record("decided")).NotBy("clear").Since("resume"),
 ).
 	Regions(Checking,
 		workflow.Region("documents", DocsWanted, DocsOK).Done(DocsOK),
