@@ -100,6 +100,9 @@ func (w *Workflow) checkStep(m *Mistakes, s *Step) {
 	if s.Auto && (len(s.Roles) > 0 || len(excluding) > 0) {
 		m.add("transition %q is automatic, so it has no actor who could have a role or be excluded", s.Name)
 	}
+	if s.Auto && s.Hook != nil {
+		m.add("transition %q is automatic, and a hook runs only with the transition of a command", s.Name)
+	}
 	if s.Internal && s.Start {
 		m.add("transition %q creates the instance, so it cannot be internal", s.Name)
 	}

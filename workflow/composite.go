@@ -157,11 +157,12 @@ func (w *Workflow) buildTree(m *Mistakes, composites []composite) {
 	}
 	b := treeBuilder{w: w, m: m, inside: map[State]composite{}, above: map[State]State{}, nodes: map[State]int{}, regions: map[string]int{}}
 	w.regions = map[State][]RegionDescription{}
+	before := len(m.List)
 	for _, c := range composites {
 		b.declare(c)
 		w.regions[c.parent] = c.describe()
 	}
-	if len(m.List) > 0 {
+	if len(m.List) > before {
 		return
 	}
 	b.states = []chart.State{{Parent: -1}}
@@ -192,6 +193,10 @@ func (b *treeBuilder) check(s *Step) {
 			}
 		}
 	}
+	if others := b.w.Moving(s.Name); (s.Work != nil || s.Hook != nil) && len(others) > 1 && slices.ContainsFunc(others, b.inRegion) {
+		b.m.add("transition %q has an activity or a hook, so no other declaration of it can be executed at the same time: give it another name",
+			s.Name)
+	}
 	if s.Work == nil {
 		return
 	}
@@ -199,6 +204,18 @@ func (b *treeBuilder) check(s *Step) {
 		b.m.add("activity %q is under way in state %q, which is inside %q or composite: an instance has one activity at a time",
 			s.Name, s.Work.Via, above)
 	}
+}
+
+// inRegion reports whether a step leaves a state beside which others are active.
+func (b *treeBuilder) inRegion(s *Step) bool {
+	return slices.ContainsFunc(s.From, func(f State) bool {
+		for above, ok := b.above[f]; ok; above, ok = b.above[above] {
+			if len(b.inside[above].regions) > 1 {
+				return true
+			}
+		}
+		return false
+	})
 }
 
 // isInside reports whether a state is inside another, however deep.

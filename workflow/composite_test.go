@@ -1,6 +1,7 @@
 package workflow
 
 import (
+	"context"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -96,6 +97,31 @@ func TestCompositeStates_Mistakes(t *testing.T) {
 		`region "" of state "lost" has no states`,
 		`state "waiting" is inside itself`,
 		`state "closed" is final, but it is inside "waiting"`,
+	} {
+		assert.ErrorContains(t, err, want)
+	}
+}
+
+func TestCompositeStates_HooksAndActivities(t *testing.T) {
+	_, err := Define("claim", 1,
+		Start("file", "checking", ignore),
+		On("note", From("wanted"), "done", ignore).Hook("sql"),
+		On("note", From("unscored"), "scored", ignore),
+		Auto("close", From("deciding"), "closed", func(*Call, *claimData) error { return nil }).Hook("sql"),
+		Do("score", From("unscored"), "scoring", "scored",
+			func(context.Context, *Attempt, claimData, None) (None, error) { return None{}, nil }, ignore).
+			OrElse("scored", func(*Call, *claimData, Failure) error { return nil }),
+		On("back", From("checking"), Last("checking"), ignore),
+	).
+		Regions("checking", Region("papers", "wanted", "done").Done("done"), Region("fraud", "unscored", "scoring", "scored").Done("scored")).
+		Joined("checking", N(3), "deciding", func(*Call, *claimData) error { return nil }).
+		Final("closed").Build()
+	for _, want := range []string{
+		`transition "note" has an activity or a hook`,
+		`transition "close" is automatic, and a hook runs only with the transition of a command`,
+		`activity "score" is under way in state "scoring", which is inside "checking"`,
+		`transition "back" returns to the last states inside "checking" from "checking", where they are active`,
+		`state "checking" cannot be joined: it has 2 regions that can be done, and the join needs 3`,
 	} {
 		assert.ErrorContains(t, err, want)
 	}
