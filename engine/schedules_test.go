@@ -331,6 +331,19 @@ SELECT 'default', 's' || n, gen_random_uuid(), 1, '{"spec":{"cron":"@daily"},"ru
 	idles(t, pool, queries, 4*time.Second)
 }
 
+func TestSchedule_TooMany(t *testing.T) {
+	t.Parallel()
+	pool := database(t)
+	e, _ := scheduling(t, pool)
+	exec(t, pool, `INSERT INTO pawl.schedule (tenant, name, instance, revision, plan, paused, last_at)
+SELECT 'default', 's' || n, gen_random_uuid(), 1, '{"spec":{"cron":"@daily"},"run":{"workflow":"report","transition":"open"}}', true, now()
+FROM generate_series(1, 200000) n`)
+	r, err := e.Submit(t.Context(), ordered(t, schedule.Create, schedule.NewSchedule{Name: "nightly", Plan: plan(everyHour, schedule.Policy{})}))
+	require.NoError(t, err)
+	wantCode(t, r.Err(), workflow.GuardRefused)
+	assert.ErrorContains(t, r.Err(), "200000 schedules, which is the maximum")
+}
+
 // A node that dies leaves the row as it was after its claim, whether it has submitted the run or not.
 func TestSchedule_NodeDiesAtTheTick(t *testing.T) {
 	t.Parallel()
