@@ -216,8 +216,9 @@ func (w *Workflow) checkGraph(m *Mistakes) {
 
 // leaves lists the names of the transitions that leave a state, those inside it not included.
 func (w *Workflow) leaves(state State) (names []string) {
+	around := w.within(state)
 	for _, s := range w.Steps {
-		if slices.ContainsFunc(s.From, w.within(state).Has) {
+		if slices.ContainsFunc(s.From, around.Has) {
 			names = append(names, s.Name)
 		}
 	}
@@ -251,7 +252,7 @@ func (w *Workflow) reachInside(reached map[State]bool) (changed bool) {
 		if !reached[s] {
 			continue
 		}
-		for _, active := range w.Take("", Move{To: s}).State.Active() {
+		for _, active := range w.Take("", Move{To: s}).Active() {
 			changed = changed || !reached[active]
 			reached[active] = true
 		}

@@ -90,40 +90,20 @@ type Move struct {
 	To   State // as the action chose it; Stay or the state of the instance leave the configuration as it is
 }
 
-// Moved is what moves do to the state of an instance.
-type Moved struct {
-	State   State
-	Exited  []State // deepest first
-	Entered []State // outermost first; a state that is left and entered again is in both
-	Done    []State // composite states all of whose regions are done now
-}
-
 // Take returns the state of an instance after moves that happen at the same time.
-func (w *Workflow) Take(state State, moves ...Move) Moved {
-	if w.tree == nil {
-		return moveFlat(state, moves[0])
+func (w *Workflow) Take(state State, moves ...Move) State {
+	moves = slices.DeleteFunc(slices.Clone(moves), func(m Move) bool { return m.To == Stay || m.To == state })
+	switch {
+	case len(moves) == 0:
+		return state
+	case w.tree == nil:
+		return moves[0].To
 	}
-	t := w.tree
-	config := t.configuration(state)
 	var taken []int
 	for _, m := range moves {
-		if m.To != Stay && m.To != state {
-			taken = append(taken, t.moves[move{m.Step, m.From, m.To}])
-		}
+		taken = append(taken, w.tree.moves[move{m.Step, m.From, m.To}])
 	}
-	s := t.Take(config, taken)
-	return Moved{State: t.text(s.Config), Exited: t.named(s.Exited), Entered: t.named(s.Entered), Done: t.named(s.Done)}
-}
-
-func moveFlat(state State, m Move) Moved {
-	if m.To == Stay || m.To == state {
-		return Moved{State: state}
-	}
-	out := Moved{State: m.To, Entered: []State{m.To}}
-	if state != "" {
-		out.Exited = []State{state}
-	}
-	return out
+	return w.tree.text(w.tree.Take(w.tree.configuration(state), taken).Config)
 }
 
 // named lists the states among nodes.

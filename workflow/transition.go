@@ -121,7 +121,8 @@ func (t *Transition[D, P]) Since(transitions ...string) *Transition[D, P] {
 	return t
 }
 
-// Internal keeps the transition from callers, whatever their roles: only timers, children and messages cause it. It is not offered.
+// Internal keeps the transition from callers, whatever their roles: only timers, children, messages and schedules
+// cause it. It is not offered.
 func (t *Transition[D, P]) Internal() *Transition[D, P] {
 	t.spec.Internal = true
 	return t

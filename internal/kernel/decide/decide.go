@@ -8,6 +8,7 @@
 package decide
 
 import (
+	"cmp"
 	"fmt"
 	"runtime/debug"
 	"slices"
@@ -180,18 +181,23 @@ func decideTransition(p *Prepared, w *workflow.Workflow, inst *transitions.Insta
 		return failed(workflow.Errorf(workflow.TransitionNotFound,
 			"version %d of workflow %q, which this instance is on, has no transition %q", w.Version, w.Name, p.Transition))
 	}
-	steps := w.AllLeaving(p.Transition, inst.State)
-	if len(steps) == 0 || p.isForbidden(steps[0]) {
+	steps := slices.DeleteFunc(w.AllLeaving(p.Transition, inst.State), p.isForbidden)
+	if len(steps) == 0 {
 		// An actor without the right learns nothing about the state.
 		if err := authorizeAny(w.Moving(p.Transition), p, inst); err != nil {
 			return failed(err)
 		}
 		return refused(illegal(w, inst, p.Transition))
 	}
-	if err := authorizeAny(steps, p, inst); err != nil {
-		return failed(err)
+	var forbidden *workflow.Error // of a step that the actor may not execute
+	steps = slices.DeleteFunc(steps, func(s *workflow.Step) bool {
+		err := authorize(s, p, inst)
+		forbidden = cmp.Or(err, forbidden)
+		return err != nil
+	})
+	if len(steps) == 0 {
+		return failed(forbidden)
 	}
-	steps = slices.DeleteFunc(steps, func(s *workflow.Step) bool { return authorize(s, p, inst) != nil })
 	if !p.expects(inst) {
 		return refused(p.conflict(inst))
 	}

@@ -22,7 +22,7 @@ func Explain(w *workflow.Workflow, inst *transitions.Instance, actor string, rol
 			continue
 		}
 		listed[s.Name] = true
-		steps := w.AllLeaving(s.Name, inst.State)
+		steps := slices.DeleteFunc(w.AllLeaving(s.Name, inst.State), asker.isForbidden)
 		able, leaves := steps, len(steps) > 0
 		if !leaves {
 			steps, able = []*workflow.Step{s}, w.Moving(s.Name)

@@ -20,13 +20,13 @@ func (c *change) macrostep(moves ...workflow.Move) error {
 	switch len(moves) {
 	case 0:
 		if c.out.To != c.inst.State { // an operator corrects it
-			c.out.To = c.w.Take("", workflow.Move{To: c.out.To}).State
+			c.out.To = c.w.Take("", workflow.Move{To: c.out.To})
 		}
 	case 1:
 		moves[0].To = c.out.To
 		fallthrough
 	default:
-		c.out.To = c.w.Take(c.inst.State, moves...).State
+		c.out.To = c.w.Take(c.inst.State, moves...)
 	}
 	for {
 		next, err := c.enabled()
@@ -43,7 +43,7 @@ func (c *change) macrostep(moves ...workflow.Move) error {
 			}
 			next[i].To = c.out.To
 		}
-		c.out.To = c.w.Take(state, next...).State
+		c.out.To = c.w.Take(state, next...)
 	}
 }
 

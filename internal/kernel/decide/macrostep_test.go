@@ -135,6 +135,13 @@ func TestMacrostep_OneCommandInTwoRegions(t *testing.T) {
 		types = append(types, e.Type)
 	}
 	assert.Equal(t, []string{"claim.note", "claim.note-documents-done", "claim.note-fraud-done"}, types)
+	// A step of another region that is not for callers is left out.
+	private := built(t, claim(workflow.On("note", workflow.From("cleared"), workflow.Stay, step("private")).Internal()))
+	cleared := *inst
+	cleared.State = "checking(wanted,cleared)"
+	_, noted := submit(t, private, &cleared, "note", `{}`)
+	assert.JSONEq(t, `{"open":0,"steps":["file","note-documents","note-fraud","note-documents"]}`, string(noted.Data))
+
 	// Of a guard that refuses in one region the other does not hear.
 	_, inst = submit(t, w, inst, "documents", `{}`)
 	d, inst = submit(t, w, inst, "note", `{}`)
